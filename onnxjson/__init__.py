@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from onnxjson.running.checking import Findings as Findings, check as check
     from onnxjson.running.values import Tolerance as Tolerance
     from onnxjson.running.model_run import RunResult as RunResult, run as run
-    from onnxjson.running.verification import Verification as Verification, verify as verify
+    from onnxjson.running.verdicts import Verification as Verification
+    from onnxjson.running.verification import verify as verify
     from onnxjson.storage.api import (
         convert as convert, dumps as dumps, from_ir as from_ir, from_proto as from_proto, load as load, loads as loads,
         save as save, to_ir as to_ir, to_proto as to_proto,
@@ -106,7 +107,8 @@ _NAMES: Final = {
     "onnxjson.running.checking": "Findings check",
     "onnxjson.running.model_run": "RunResult run",
     "onnxjson.running.values": "Tolerance",
-    "onnxjson.running.verification": "Verification verify",
+    "onnxjson.running.verdicts": "Verification",
+    "onnxjson.running.verification": "verify",
 }
 """The module of every public name; a test compares it with the imports above."""
 

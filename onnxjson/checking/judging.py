@@ -112,6 +112,7 @@ def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tu
             worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
             known = [each for each in worst if each is not None]
             is_complete = len(known) == len(worst) and all([each.verdict != "failed" for each in result.runs])
+            is_complete = is_complete and not result.uncompared
             found["difference"] = max(known, default=0.0) if is_complete else None
             problems += [each.problem for each in result.runs if each.problem][:1]
     except OnnxJsonError as error:

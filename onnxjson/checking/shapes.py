@@ -117,7 +117,7 @@ def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
     if model.graph is None or not (model.functions or _open_values(model)):
         return model, []
     from onnxjson.editing.applying import apply
-    from onnxjson.editing.opsets import InlineFunctions
+    from onnxjson.editing.inlining import InlineFunctions
 
     try:
         if model.functions:

@@ -74,8 +74,8 @@ class _Change:
         change = self.change
         try:
             if isinstance(change, Patch):
-                return changing.Changed(change.apply(loaded.model, same_base=self.same_base))
-            is_tried = isinstance(change, PythonScript) or change.is_tried
+                patched = change.apply(loaded.model, same_base=self.same_base)
+                return changing.Changed(patched, is_judged=True)  # A patch is an exact change.
             result = (
                 applying.run(loaded.model, change, model_folder=path.parent)
                 if isinstance(change, Script)
@@ -92,7 +92,7 @@ class _Change:
             for note in outcome.notes
         ]
         write = partial(files_written, result.new_files())
-        return changing.Changed(result.model, tuple(notes), write, is_tried=is_tried)
+        return changing.Changed(result.model, tuple(notes), write)
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""

@@ -42,8 +42,9 @@ class Changed(NamedTuple):
     """Whether constants that are in the model now belong in a data file."""
     details: dict[str, object] | None = None
     """Further properties for JSON."""
-    is_tried: bool = False
-    """Whether it has to be loaded in onnxruntime before it is written, if that loads the model before the change."""
+    is_judged: bool = False
+    """Whether it may be written without `onnxjson.running.loading.require_loadable`: a pipeline asked it, or none may.
+    """
 
 
 class Request(NamedTuple):
@@ -57,8 +58,8 @@ class Request(NamedTuple):
     dry_run: bool
     view: reports.View
     with_external: bool = False
-    unloadable: bool = False
-    """Whether results that onnxruntime no longer loads are written too."""
+    unloadable: bool | None = False
+    """Whether results that onnxruntime no longer loads are written too; None if the command has no option for that."""
 
     def check(self) -> None:
         """Raise click.UsageError or OutputError unless the options fit each other, and the result can be written.
@@ -173,12 +174,15 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
     whole = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
     with output.working(f"changing {path}"):
         changed = change(path, whole)
-    if changed.is_tried and not request.unloadable:
+    if not (changed.is_judged or request.unloadable):
         from onnxjson.editing.sandbox import worker
         from onnxjson.running.loading import require_loadable
 
         with output.working("loading the result in onnxruntime"):
-            tried = require_loadable(whole.model, changed.model, path.parent, worker())
+            advice = "; nothing was written"
+            if request.unloadable is not None:
+                advice += f"; {UnloadableError.option} writes it anyway"
+            tried = require_loadable(whole.model, changed.model, path.parent, worker(), advice=advice)
         changed = changed._replace(notes=(*changed.notes, *tried))
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)

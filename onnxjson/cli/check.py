@@ -213,7 +213,7 @@ def _fix(path: Path, edits: list[Any]) -> None:
     from onnxjson.editing.script import parse_edit
 
     parsed = [parse_edit(json.dumps(each)) for each in edits]
-    request = changing.Request((path,), None, True, None, None, False, reports.View())
+    request = changing.Request((path,), None, True, None, None, False, reports.View(), unloadable=None)
     changing.run(
         request,
         lambda its, loaded: changing.Changed(run_edits(loaded.model, parsed, model_folder=its.parent).model),

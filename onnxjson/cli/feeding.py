@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import click
 import msgspec
 
 from onnxjson.cli import options, output
+from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
@@ -60,7 +62,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.several(
             "--input [NAME=]FILE",
             "Read inputs from a .npz, one input from a .npy or .pb, or a folder of test data (input_0.pb ..., or "
-            "test_data_set_0 ...). Other inputs are random.",
+            "test_data_set_0 ...); NAME=NUMBER is --fill. Other inputs are random.",
             "inputs",
         ),
         options.several("--dim NAME=N", f"Size of a dynamic dimension, by its name or as INPUT:AXIS{sizes}.", "dims"),
@@ -111,6 +113,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
 
 def _feeding(
     *,
+    inputs: tuple[str, ...],
     dims: _Pairs,
     shapes: _Pairs,
     fills: _Pairs,
@@ -123,9 +126,10 @@ def _feeding(
 ) -> Feeding:
     if providers and "reference" in engines:
         raise click.UsageError("--provider is for onnxruntime; --engine reference has no providers")
+    meant_as_fills = [(name, text) for name, _, text in (word.partition("=") for word in inputs) if _is_number(text)]
     input_options = InputOptions(
         shapes={name: _integers(text, "--shape") for name, text in shapes},
-        fills={name: _number(text, "--fill") for name, text in fills},
+        fills={name: _number(text, "--fill") for name, text in (*meant_as_fills, *fills)},
         ranges={name: _range(text) for name, text in ranges},
     )
     full_names = tuple(map(_full_name, providers)) or ("CPUExecutionProvider",)
@@ -135,7 +139,8 @@ def _feeding(
     settings = Settings(engines=engines, level=level, providers=full_names, **execution)
     limits = tolerances(given.pop("tolerances"))
     sizes = {name: _integers(text, "--dim") for name, text in dims}
-    return Feeding(dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)
+    files = tuple([word for word in inputs if not _is_number(word.partition("=")[2])])
+    return Feeding(inputs=files, dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)
 
 
 def _full_name(provider: str) -> str:
@@ -148,7 +153,7 @@ def _full_name(provider: str) -> str:
 
 
 def _integers(text: str, option: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.strip("[] ").split(",") if word.strip()]
+    words = split_dimensions(text)
     if not all(word.isdecimal() for word in words) or (not words and option == "--dim"):
         raise click.BadParameter(f"{output.quoted(text)} is not a list of sizes such as 1,3,224", param_hint=option)
     return tuple(map(int, words))
@@ -160,6 +165,15 @@ def _number(text: str, option: str) -> float:
         return int(text) if _WHOLE.fullmatch(text) else float(text)
     except ValueError:
         raise click.BadParameter(f"{output.quoted(text)} is not a number", param_hint=option) from None
+
+
+def _is_number(text: str) -> bool:
+    """Whether the value of ``--input NAME=...`` is a number, and no file is called so."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return not os.path.lexists(text)
 
 
 def _range(text: str) -> tuple[float, float]:

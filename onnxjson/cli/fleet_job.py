@@ -181,7 +181,7 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native code prints to standard output
     for line in sys.stdin.buffer:
-        revision, *words = msgspec.json.decode(line, type=list[str])
+        revision, *words = json.loads(line)
         outcome = _run(revision, words)
         answers.write(msgspec.json.encode(outcome) + b"\n")
         answers.flush()

@@ -154,7 +154,8 @@ def _verify(name: str, base: Path, head: Path, dims: dict[str, int], seconds: fl
         return [], [f"not verified: {error}"]
     worst = [each for each in result.outputs if each.failed and each.worst is not None]
     if not result.failed:
-        return [], [] if result.equal else ["not verified: no run of both models ended, or outputs were renamed"]
+        doubt = result.doubt or "no run of both models ended"
+        return [], [] if result.equal else [f"not verified: {doubt}"]
     problems = [each.problem for each in result.runs if each.problem]
     figures = [
         f'"{visible(each.name)}" by up to {each.worst.largest_absolute:.3g}'

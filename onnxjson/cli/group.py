@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from onnxjson.cli import output
-from onnxjson.cli.overview import COMMANDS, ENTRIES, SECTIONS
+from onnxjson.cli.overview import COMMANDS, ENTRIES, SECTIONS, meant_by
 from onnxjson.model.display import whole_texts
 
 
@@ -33,21 +33,18 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` begin with; the error for an unknown name suggests the nearest one."""
+        """The command that `args` begin with; the error for an unknown name says what to write."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
-            raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
+            hint = meant_by(name)
+            raise click.UsageError(f"there is no command {output.quoted(name)}{f'; {hint}' if hint else ''}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, without importing one."""
         for section, entries in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in entries])
+                formatter.write_dl([(f"{entry.name:<9}", entry.summary) for entry in entries])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that closes standard output early ends it quietly.
@@ -92,7 +89,8 @@ def _report_reading(ctx: click.Context) -> None:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure.",
+    epilog="Run onnxjson COMMAND --help for details, onnxjson help more for the other commands. Exit codes: 0 success, "
+    "1 findings or differences, else a failure.",
 )
 @click.option("--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context

@@ -144,7 +144,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
     if errors:
         _report_errors(path, errors, f"resolved {resolved} of {path}")
         ctx.exit(1)
-    output.talk(f"resolved {resolved} of {path}, which is a model again ({output.size(path)})")
+    output.talk(f"resolved {resolved} of {path}, now a valid model ({output.size(path)})")
 
 
 @options.command("mergetool")

@@ -110,7 +110,7 @@ def optimize_command(
 
 
 class _Verification(NamedTuple):
-    """Whether the results of passes compute the same as the model."""
+    """Whether the results of passes compute the same as the model; returns why that is not certain, "" if it is."""
 
     tolerances: Mapping[str, Tolerance]
     bisect: bool
@@ -120,7 +120,7 @@ class _Verification(NamedTuple):
             with output.working("comparing the outputs of the result and the model"):
                 culprit = checks.first_wrong(everything)
             if culprit is None:
-                return "verified: the outputs are equal"
+                return checks.doubt
             where = "--bisect finds the part at fault"
             if self.bisect:
                 with output.working(f"bisecting {culprit.made.name}"):
@@ -191,10 +191,17 @@ class _Change:
             if unchanged:
                 self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
         if self.check is not None:
-            self._talk(path, self.check(inside.model, everything, self.pipeline, path))
+            doubt = self.check(inside.model, everything, self.pipeline, path)
+            self.has_failures = self.has_failures or bool(doubt)
+            if doubt:
+                output.warn(f"{path}: not verified: {doubt}; `onnxjson verify` compares on other inputs, with --input")
+            else:
+                self._talk(path, "verified: the outputs are equal")
         result = model if after is inside.model else inside.restored(after)
         write = functools.partial(files_written, adjacent)
-        return changing.Changed(result, adjacent=write, is_big=inside.is_big, details={"passes": passes})
+        return changing.Changed(
+            result, adjacent=write, is_big=inside.is_big, is_judged=True, details={"passes": passes}
+        )
 
     def _run(self, model: Model, folder: Path) -> Iterator[PassResult]:
         """Yield the results, showing the pass that is running."""

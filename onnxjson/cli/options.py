@@ -314,7 +314,7 @@ def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 
 max_nodes = option(
     "--max-nodes N",
-    "Nodes that calls of functions may expand to; default: 500,000, or 20,000 in a run.",
+    "Maximum nodes after expanding functions; default: 500,000, or 20,000 in a run.",
     type=click.IntRange(1),
     expose_value=False,
     callback=_allow,

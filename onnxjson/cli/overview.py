@@ -1,6 +1,8 @@
-"""The table of all commands."""
+"""The table of all commands, and which one is meant by a word that is none."""
 
 from typing import Final, NamedTuple
+
+from onnxjson.model.display import visible
 
 
 class Entry(NamedTuple):
@@ -14,49 +16,111 @@ class Entry(NamedTuple):
 
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
-    "Start here": (
-        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),
-        Entry("new", "Create a model of one operator, or a ready-made component."),
-    ),
-    "Models": (
+    "Look": (
         Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
         Entry("find", "Find what matches a pattern of operators."),
-        Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
-        Entry("edit", "Edit a model in your text editor."),
-        Entry("tui", "Browse and edit a model in the terminal.", "edit"),
-        Entry("fmt", "Convert model texts to their canonical form.", "convert"),
         Entry("check", "Check models for errors, by rules and by budgets."),
         Entry("diff", "Show what changed between two models."),
-        Entry("gate", "Check every model that changed between two revisions of git."),
-        Entry("run", "Run a model; report outputs, timing and a profile."),
-        Entry("verify", "Compare the outputs of two models on the same inputs.", "run"),
-        Entry("bench", "Compare variants of models: size, outputs, time."),
+        Entry("tui", "Browse and edit a model in the terminal.", "edit"),
+    ),
+    "Change": (
+        Entry("edit", "Edit a model in your text editor."),
         Entry("rewrite", "Apply one edit to one or many models."),
         Entry("apply", "Apply a patch or a script of edits to one or many models."),
         Entry("optimize", "Run optimizers on models; report what each one changed."),
-        Entry("passes", "List the passes, or show the options of one.", "program"),
-        Entry("trace", "Show what each pass of a recorded run changed."),
+        Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
+        Entry("new", "Create a model of one operator, or a ready-made component."),
         Entry("undo-save", "Restore a file as it was before its last changes in place.", "edit"),
     ),
-    "Fleets": (Entry("fleet", "Run a command over thousands of models."),),
-    "Git": (Entry("git", "Set up git to diff and merge models."),),
-    "Merging": (
+    "Run": (
+        Entry("run", "Run a model; report outputs, timing and a profile."),
+        Entry("verify", "Compare the outputs of two models on the same inputs.", "run"),
+        Entry("bench", "Compare variants of models: size, outputs, time."),
+    ),
+    "Review": (
+        Entry("gate", "Check every model that changed between two revisions of git."),
+        Entry("trace", "Show what each pass of a recorded run changed."),
+    ),
+    "Git": (
+        Entry("git", "Set up git to diff and merge models."),
         Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
         Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
         Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
-        Entry("mergetool", "Resolve the conflicts of a merge one by one, in the terminal.", "merging"),
     ),
-    "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
-    "Tools": (
-        Entry("lsp", "Serve model texts to editors (Language Server Protocol).", "serving"),
-        Entry("mcp", "Serve models to coding agents (Model Context Protocol).", "serving"),
-        Entry("doctor", "Check the protections of this machine against native code.", "program"),
-        Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
-        Entry("completion", "Print the completion script for a shell.", "program"),
+    "More": (
+        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),
+        Entry("fleet", "Run a command over thousands of models."),
+        Entry("help", "Show the help of a command; `help more` lists all others.", "program"),
     ),
 }
-"""The commands in the order of the help."""
+"""The commands of the first page of the help, by what one wants."""
 
-ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
+OTHERS: Final = (
+    Entry("fmt", "Convert model texts to their canonical form.", "convert"),
+    Entry("passes", "List the passes, or show the options of one.", "program"),
+    Entry("mergetool", "Resolve the conflicts of a merge one by one, in the terminal.", "merging"),
+    Entry("tensor", "Convert constants to and from base64; read tensors of a model."),
+    Entry("lsp", "Serve model texts to editors (Language Server Protocol).", "serving"),
+    Entry("mcp", "Serve models to coding agents (Model Context Protocol).", "serving"),
+    Entry("doctor", "Check that this machine can sandbox native code.", "program"),
+    Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
+    Entry("completion", "Print the completion script for a shell.", "program"),
+)
+"""The commands that `onnxjson help more` lists."""
+
+ENTRIES: Final = {entry.name: entry for entries in (*SECTIONS.values(), OTHERS) for entry in entries}
 
 COMMANDS: Final = tuple(ENTRIES)
+
+MEANT: Final = {
+    "show": "info cat view print inspect summary stats describe display dump open list ls outline",
+    "show MODEL --cost": "cost flops macs params size profile-cost",
+    "find": "search grep query",
+    "check": "validate lint verify-model checker test",
+    "diff": "compare changes changed delta",
+    "verify": "compare equal same accuracy numerics",
+    "tui": "browse ui gui explore",
+    "rewrite": "modify set change",
+    "rewrite delete-node": "delete remove rm drop",
+    "rewrite extract": "cut subgraph crop sub slice",
+    "optimize": "simplify slim fuse opt optimise sim quantize quantise fold float16 fp16",
+    "convert": "to-json from-json tojson json export import save load encode decode text",
+    "apply": "patch script",
+    "new": "create make generate init",
+    "undo-save": "undo revert restore backup",
+    "run": "infer inference predict execute exec eval",
+    "bench": "benchmark time perf speed latency profile",
+    "gate": "review ci pr report",
+    "fmt": "format canonical",
+    "passes": "optimizers list-passes",
+    "lsp": "server language-server editor",
+    "mcp": "agent agents",
+    "tensor": "weights weight base64 npy",
+    "fleet": "batch bulk all many",
+    "demo": "tour example tutorial start",
+}
+"""Words that are typed for a command."""
+
+
+def meant_by(word: str) -> str:
+    """Return what to write instead of a word that is no command: at most three suggestions, or ""."""
+    shown = visible(word)
+    if word.lower().endswith((".onnx", ".json", ".onnxjson", ".pb", ".textproto", ".onnxtxt")):
+        return f"to look at a model write `onnxjson show {shown}`, `onnxjson tui {shown}` or `onnxjson edit {shown}`"
+    meant = [command for command, words in MEANT.items() if word.lower() in words.split()]
+    commands = meant or _edits_and_passes(word) or _alike(word)
+    return f"write {' or '.join([f'`onnxjson {command}`' for command in commands[:3]])}" if commands else ""
+
+
+def _edits_and_passes(word: str) -> list[str]:
+    from onnxjson.editing.catalogue import NAMES
+    from onnxjson.optimizing.passes.catalogue import all_names
+
+    edits = [f"rewrite {name}" for name in NAMES if name == word]
+    return edits or [f"optimize -p {name}" for name in all_names() if name == word]
+
+
+def _alike(word: str) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, COMMANDS, n=3)

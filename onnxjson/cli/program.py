@@ -1,4 +1,4 @@
-"""``onnxjson demo``, ``passes``, ``schema``, ``completion``, ``doctor``: what the program itself offers and needs."""
+"""``onnxjson demo``, ``help``, ``passes``, ``schema``, ``completion``, ``doctor``: the program about itself."""
 
 import shlex
 import sys
@@ -10,6 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from onnxjson.cli import options, output, processes, reports
+from onnxjson.cli.overview import OTHERS
 from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import OnnxJsonError, OutputError, ParameterError
 
@@ -28,6 +29,28 @@ def _pass_names() -> list[str]:
     from onnxjson.optimizing.passes.catalogue import all_names
 
     return list(all_names())
+
+
+@options.command("help")
+@click.argument("words", metavar="[COMMAND... | more]", nargs=-1)
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Show the help of a command; `help more` lists all others.
+
+    \b
+    onnxjson help diff
+    onnxjson help rewrite rename
+    onnxjson help more
+    """
+    program = ctx.find_root()
+    if words == ("more",):
+        formatter = program.make_formatter()
+        formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in OTHERS])
+        click.echo(formatter.getvalue(), nl=False)
+    elif words:
+        program.command.main([*words, "--help"], prog_name=program.info_name)
+    else:
+        click.echo(program.get_help())
 
 
 @options.command("passes")
@@ -176,9 +199,9 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 @reports.view_options("text", "json")
 @click.pass_context
 def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
-    """Check the protections of this machine against native code.
+    """Check that this machine can sandbox native code.
 
-    onnx, onnxruntime, optimizers and your own passes run in guarded processes, which can do little but compute. The
+    onnx, onnxruntime, optimizers and your own passes run in sandboxed processes, which can do little but compute. The
     command tries each protection in such a process, and exits with 1 if one is missing; other commands work without it.
 
     \b
@@ -186,7 +209,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     onnxjson doctor --json
     """
     if sys.platform == "win32":
-        raise click.UsageError("guarded processes do not work on Windows; use WSL")
+        raise click.UsageError("the sandbox does not work on Windows; use WSL")
     from onnxjson.running.box_trial import try_protections
 
     with output.working("trying the protections"):

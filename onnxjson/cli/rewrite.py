@@ -93,7 +93,7 @@ class EditCommand(options.Command):
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
             write = partial(files_written, result.new_files())
-            return changing.Changed(result.model, notes, write, is_part, is_tried=edit.is_tried)
+            return changing.Changed(result.model, notes, write, is_part)
 
         click.get_current_context().exit(changing.run(request, change))
 

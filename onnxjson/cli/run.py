@@ -23,7 +23,8 @@ from onnxjson.running.locating import Location, locate
 from onnxjson.running.model_run import RunResult, run_cases
 from onnxjson.running.tasks import Compared, Profiled, Report, Timed
 from onnxjson.running.values import Value, leaves
-from onnxjson.running.verification import Plan, Verification, Verifier
+from onnxjson.running.verdicts import Verification
+from onnxjson.running.verification import Plan, Verifier
 from onnxjson.storage import files
 from onnxjson.storage.numpy_constants import write_npy, write_npz
 from onnxjson.storage.saving import make_folder, save_file

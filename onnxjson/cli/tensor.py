@@ -18,7 +18,7 @@ from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading as reading
 from onnxjson.storage import constant_values, files
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.identity import reading_errors
+from onnxjson.storage.identity import open_source
 from onnxjson.storage.numpy_constants import from_array, read_array, write_npy, write_npz
 from onnxjson.storage.saving import Sink, make_folder, save_file
 
@@ -219,8 +219,8 @@ def _kind(spelled: str | None) -> reading.Kind | None:
 
 
 def _read(source: Path) -> bytes:
-    with reading_errors(source):
-        return source.read_bytes()
+    file = open_source(source)
+    return bytes(file.read_at(0, file.size))
 
 
 def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: str | None) -> None:

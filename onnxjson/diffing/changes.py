@@ -14,6 +14,15 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Kind, Member
 from onnxjson.diffing.matching.alignment import GraphPair
 from onnxjson.patching.changes import Unit
 
+EXAMPLES: Final = 100
+"""Maximum number of details of a change at many places (renames, metadata of nodes)."""
+
+ORDER: Final = "#order"
+"""Suffix of the address of a list in a claim for the order of its members."""
+
+Place = tuple[int, int]
+"""Numbers of an event and of one of its members."""
+
 
 class Region(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A part of one graph and the part of the other that replaces it; one of them may have no nodes.
@@ -47,13 +56,6 @@ class Region(msgspec.Struct, frozen=True, gc=False, eq=False):
         return self.target_constants if side else self.base_constants
 
 
-EXAMPLES: Final = 100
-"""Maximum number of details of a change at many places (renames, metadata of nodes)."""
-
-ORDER: Final = "#order"
-"""Suffix of the address of a list in a claim for the order of its members."""
-
-
 class Change(msgspec.Struct, eq=False):
     """One member of an event, before grouping."""
 
@@ -76,10 +78,10 @@ class Change(msgspec.Struct, eq=False):
 
     def cause(self) -> "Change":
         """Return the change that explains everything that this one claims."""
-        found = self
-        while found.into is not None:
-            found = found.into
-        return found
+        change = self
+        while change.into is not None:
+            change = change.into
+        return change
 
 
 class Ledger:
@@ -131,19 +133,19 @@ class Ledger:
 
     def claimed(self, address: str, side: int = 0) -> Change | None:
         """Return the change that claimed exactly this address of the base (0) or the target (1)."""
-        found = (self._target if side else self._base).get(address)
-        return None if found is None else found.cause()
+        change = (self._target if side else self._base).get(address)
+        return None if change is None else change.cause()
 
     def explains(self, unit: Unit) -> Change | None:
         """Return the change that explains a unit of the patch."""
-        found: Change | None = None
+        change: Change | None = None
         if unit.base is not None:
             start = unit.base + ORDER if unit.kind == "order" else unit.base
-            found = _nearest(self._base, start)
+            change = _nearest(self._base, start)
         elif unit.target is not None:
-            found = _nearest(self._target, unit.target)
-        found = found or self.fallback(unit)
-        return None if found is None else found.cause()
+            change = _nearest(self._target, unit.target)
+        change = change or self.fallback(unit)
+        return None if change is None else change.cause()
 
 
 def _nearest(claims: dict[str, Change], address: str) -> Change | None:
@@ -170,10 +172,6 @@ def one_sided_detail(side: int, what: str, text: str | None, other: str | None =
     return Detail(what, other, text) if side else Detail(what, text, other)
 
 
-Place = tuple[int, int]
-"""Numbers of an event and of one of its members."""
-
-
 class Grouped(NamedTuple):
     """The events of a diff, with their regions and changes."""
 
@@ -194,16 +192,14 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
         groups.setdefault((change.kind, change.pattern, change.key), []).append(change)
     for members in groups.values():
         members.sort(key=lambda change: (change.order, change.base, change.target))
-    ordered = sorted(
-        groups.items(), key=lambda each: (KIND_PROPERTIES[each[0][0]].order, each[1][0].order, each[0][:2])
-    )
     events, regions, places = [], {}, {}
-    for number, ((kind, pattern, _), members) in enumerate(ordered):
+    for number, ((kind, pattern, _), members) in enumerate(sorted(groups.items(), key=_place_in_report)):
+        listed = [Member(change.base, change.target, change.place, change.details, change.count) for change in members]
         events.append(
             Event(
                 kind,
                 pattern,
-                tuple([Member(each.base, each.target, each.place, each.details, each.count) for each in members]),
+                tuple(listed),
                 "not-run" if any(change.region is not None for change in members) else None,
             )
         )
@@ -212,6 +208,11 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
             if change.region is not None:
                 regions[number, place] = change.region
     return Grouped(tuple(events), regions, places, tuple(kept))
+
+
+def _place_in_report(group: tuple[tuple[Kind, str, Hashable], list[Change]]) -> tuple[Hashable, ...]:
+    (kind, pattern, _), members = group
+    return KIND_PROPERTIES[kind].order, members[0].order, kind, pattern
 
 
 def _is_ignored(change: Change, ignore: Collection[str]) -> bool:

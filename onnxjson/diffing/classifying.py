@@ -24,6 +24,9 @@ _BLOCKED_DOMAIN: Final = "com.microsoft.nchwc"
 _MOST_OPERATORS: Final = 8
 """Maximum number of operators in a pattern; the others are counted."""
 
+_DEEPEST: Final = 200
+"""Maximum depth of compared computations, in nodes."""
+
 
 class Classification:
     """Sets kind, pattern, place and details of the change of a region."""
@@ -39,13 +42,13 @@ class Classification:
     def run(self) -> None:
         """Classify the region."""
         change, region = self._change, self._region
-        (operators, key), (its_operators, its_key) = [
+        (operators, key), (target_operators, target_key) = [
             _computation(self._graph, side, region) for side in (BASE, TARGET)
         ]
-        change.kind, change.pattern, details = self._kind([_pattern(operators), _pattern(its_operators)])
+        change.kind, change.pattern, details = self._kind([_pattern(operators), _pattern(target_operators)])
         change.details, change.place = tuple(details), self._place()
         if len(self._base) + len(self._target) > 2:
-            change.key = key, its_key
+            change.key = key, target_key
 
     def _place(self) -> str:
         """Return the place of the nodes; new nodes without a scope are at the place of their consumers."""
@@ -124,11 +127,11 @@ class Classification:
         graph, region, change = self._graph, self._region, self._change
         partners = graph.pair.base_of if side else graph.pair.target_of
         others = sorted(partners[position] for position in kept)
-        mine = sorted([*kept, *region.nodes(side)])
-        base, target = (others, mine) if side else (mine, others)
-        own = [pair for position in (others if side else kept) for pair in graph.output_pairs(position)]
+        extended = sorted([*kept, *region.nodes(side)])
+        base, target = (others, extended) if side else (extended, others)
+        pairs = [pair for position in (others if side else kept) for pair in graph.output_pairs(position)]
         slots = [slot for slot in self._slots if slot.base not in base or slot.graph is not graph]
-        change.region = cut_region(graph, base, target, tuple(slots), own)
+        change.region = cut_region(graph, base, target, tuple(slots), pairs)
         change.base = tuple([graph.node_address(position) for position in base])
         change.target = tuple([graph.node_address(position, TARGET) for position in target])
 
@@ -202,7 +205,7 @@ def _computation(graph: GraphComparison, side: int, region: Region) -> tuple[lis
     The key is equal for regions with the same operators, wired in the same way; attributes are ignored.
     """
     positions, nodes, known = region.nodes(side), graph.nodes(side), graph.context.labels
-    made = {
+    producers = {
         name: (position, slot) for position in positions for slot, name in enumerate(nodes[position].output) if name
     }
     constants = set(region.constants(side))
@@ -212,16 +215,16 @@ def _computation(graph: GraphComparison, side: int, region: Region) -> tuple[lis
     depths: dict[int, int] = {}
     labels: dict[int, int] = {}
     operators = []
-    for position in [positions[each] for each in order]:
+    for position in [positions[index] for index in order]:
         node = nodes[position]
         operator = operator_name(node.domain, node.op_type)
-        before = [depths.get(made[name][0], -1) for name in graph.consumed(side, position) if name in made]
+        before = [depths.get(producers[name][0], -1) for name in graph.consumed(side, position) if name in producers]
         depths[position] = 1 + max(before, default=-1)
         operators.append((depths[position], operator))
         parts: list[tuple[int, int]] = []
-        for name in [each if each in made else graph.source(side, each) for each in node.input]:
-            if name in made:
-                producer, slot = made[name]
+        for name in [consumed if consumed in producers else graph.source(side, consumed) for consumed in node.input]:
+            if name in producers:
+                producer, slot = producers[name]
                 parts.append((labels.get(producer, -4), slot))
             else:
                 parts.append((-3 if not name else -2 if name in constants else -1, 0))
@@ -231,10 +234,6 @@ def _computation(graph: GraphComparison, side: int, region: Region) -> tuple[lis
     return [name for _, name in sorted(operators)], frozenset(Counter(labels.values()).items())
 
 
-_DEEPEST: Final = 200
-"""Maximum depth of compared computations, in nodes."""
-
-
 def _find_originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
     """Return paired nodes that compute the same as the nodes of a region, all of one side; [] for none.
 
@@ -242,21 +241,21 @@ def _find_originals(graph: GraphComparison, side: int, region: Region) -> list[i
     """
     nodes, inside = graph.nodes(side), set(region.nodes(side))
     partners = graph.pair.base_of if side else graph.pair.target_of
-    found: dict[int, int] = {}
+    originals: dict[int, int] = {}
 
     def is_same_value(one: str, other: str, depth: int) -> bool:
         if one == other:
             return True
-        mine, its = graph.producer(side, one), graph.producer(side, other)
-        if depth == 0 or mine is None or its is None:
+        producer, other_producer = graph.producer(side, one), graph.producer(side, other)
+        if depth == 0 or producer is None or other_producer is None:
             return False
-        (position, slot), (original, its_slot) = mine, its
-        if position not in inside or slot != its_slot or partners[original] < 0:
+        (position, slot), (original, original_slot) = producer, other_producer
+        if position not in inside or slot != original_slot or partners[original] < 0:
             return False
-        if found.get(position) != original:
+        if originals.get(position) != original:
             if not is_same_call(nodes[position], nodes[original], depth - 1):
                 return False
-            found[position] = original
+            originals[position] = original
         return True
 
     def is_same_call(one: Node, other: Node, depth: int) -> bool:
@@ -266,14 +265,15 @@ def _find_originals(graph: GraphComparison, side: int, region: Region) -> list[i
             return False
         orders = [other.input, other.input[::-1]] if is_commutative(one.domain, one.op_type) else [other.input]
         return any(
-            all(is_same_value(mine, its, depth) for mine, its in zip(one.input, order, strict=True)) for order in orders
+            all(is_same_value(name, twin, depth) for name, twin in zip(one.input, order, strict=True))
+            for order in orders
         )
 
     for old, new in region.outputs:
         kept = graph.translate(old) if side else graph.translate_back(new)
         if not kept or not is_same_value(new if side else old, kept, _DEEPEST):
             return []
-    return sorted(set(found.values())) if len(found) == len(region.base or region.target) else []
+    return sorted(set(originals.values())) if len(originals) == len(region.base or region.target) else []
 
 
 def _name(attribute: Attribute) -> str:

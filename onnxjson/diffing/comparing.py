@@ -96,17 +96,17 @@ class GraphComparison:
         self.moved_constants: set[str] = set()
         self.changes: dict[int, list[Change]] = {}
         self.components = Components()
-        inverse = {its: name for name, its in pair.cuts.items()}
+        inverse = {target: name for name, target in pair.cuts.items()}
         self.cuts: tuple[dict[str, str], dict[str, str]] = ({**pair.cuts}, inverse)
         self._consumed: tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]] = ({}, {})
         self._constants: tuple[dict[str, GraphConstant | None], dict[str, GraphConstant | None]] = ({}, {})
 
     def chain(self) -> "Iterator[GraphComparison]":
         """Yield this pair and the outer ones, innermost first."""
-        found: GraphComparison | None = self
-        while found is not None:
-            yield found
-            found = found.outer
+        graph: GraphComparison | None = self
+        while graph is not None:
+            yield graph
+            graph = graph.outer
 
     def nodes(self, side: int) -> Sequence[Node]:
         """Return the nodes of one side."""
@@ -144,14 +144,14 @@ class GraphComparison:
                 alone.append(position)
                 continue
             # Inputs, outputs and name are the first fields; names of outputs are in `values`.
-            mine, its = astuple(node), astuple(targets[place])
+            before, after = astuple(node), astuple(targets[place])
             if (
-                mine[3:] != its[3:]
-                or tuple(map(get, mine[0])) != its[0]
-                or (mine[1] != its[1] and (len(mine[1]) != len(its[1]) or "" in mine[1] or "" in its[1]))
+                before[3:] != after[3:]
+                or tuple(map(get, before[0])) != after[0]
+                or (before[1] != after[1] and (len(before[1]) != len(after[1]) or "" in before[1] or "" in after[1]))
             ):
                 suspects.append(position)
-            if mine[2] != its[2]:
+            if before[2] != after[2]:
                 renamed.append(position)
         new = [position for position, place in enumerate(self.pair.base_of) if place < 0]
         for side, positions in ((BASE, alone), (TARGET, new)):
@@ -198,11 +198,11 @@ class GraphComparison:
     @cached_property
     def near_consumers(self) -> list[dict[str, set[int | None]]]:
         """Consumers of the values in `cuts` and of the inputs of unmatched nodes, by side; None for a graph output."""
-        found = []
+        by_side = []
         for side, scope in enumerate(self.scopes):
             names = {name for position in self.unmatched[side] for name in self.consumed(side, position)}
             consumers: dict[str, set[int | None]] = {name: set() for name in names.union(self.cuts[side])}
-            found.append(consumers)
+            by_side.append(consumers)
             is_apart = consumers.keys().isdisjoint
             for position, node in enumerate(scope.graph.node):
                 if not is_apart(node.input):
@@ -210,7 +210,7 @@ class GraphComparison:
                         consumers[name].add(position)
             for output in consumers.keys() & set(scope.output_names):
                 consumers[output or ""].add(None)
-        return found
+        return by_side
 
     def is_same_name(self, old: str, new: str) -> bool:
         """Whether two names are the same value in base and target: a pair, or undefined in the same way."""
@@ -226,11 +226,11 @@ class GraphComparison:
 
     def unmatched_producer(self, side: int, name: str) -> "tuple[GraphComparison, int] | None":
         """Return the unmatched node that produces a value, and its graph."""
-        for each in self.chain():
-            position = each.produced[side].get(name)
+        for graph in self.chain():
+            position = graph.produced[side].get(name)
             if position is not None:
-                return each, position
-            if name in each.lone_constants[side]:
+                return graph, position
+            if name in graph.lone_constants[side]:
                 return None
         return None
 
@@ -252,11 +252,11 @@ class GraphComparison:
 
     def _constant(self, side: int, name: str) -> "GraphConstant | None":
         graph = self.defining_graph(side, name)
-        found = None if graph is None else own_constant(graph.scopes[side], name)
-        if graph is None or found is None or (value := found.value) is None:
+        constant = None if graph is None else own_constant(graph.scopes[side], name)
+        if graph is None or constant is None or (value := constant.value) is None:
             return None
         scope = graph.scopes[side]
-        if isinstance(found.held, Node):
+        if isinstance(constant.held, Node):
             position = scope.producers[name][0]
             return GraphConstant(graph, name, graph.node_address(position, side), value, position)
         is_sparse = isinstance(value, SparseTensor)
@@ -267,10 +267,10 @@ class GraphComparison:
     def consumed(self, side: int, position: int) -> tuple[str, ...]:
         """Return the values that a node consumes, each once."""
         known = self._consumed[side]
-        found = known.get(position)
-        if found is None:
-            found = known[position] = tuple(dict.fromkeys(consumed_names(self.nodes(side)[position])))
-        return found
+        names = known.get(position)
+        if names is None:
+            names = known[position] = tuple(dict.fromkeys(consumed_names(self.nodes(side)[position])))
+        return names
 
 
 class GraphConstant(NamedTuple):
@@ -306,7 +306,7 @@ class DiffContext:
             self.graphs.append(comparison)
             self.by_base[comparison.address] = comparison
         models = alignment.base.model, alignment.target.model
-        self.opsets = [{plain_domain(each.domain): each.version for each in model.opset_import} for model in models]
+        self.opsets = [{plain_domain(opset.domain): opset.version for opset in model.opset_import} for model in models]
 
         self.region_changes: dict[tuple[GraphComparison, int, int], Change] = {}
         """The change of each node in a region, by graph, side and position."""
@@ -317,7 +317,7 @@ class DiffContext:
         self.explained_names: dict[tuple[GraphComparison, str], Change] = {}
         """Values of the base whose renaming is a consequence of another change."""
         self.function_keys, self.target_function_keys = [
-            {function_key(each) for each in one.functions} for one in models
+            {function_key(function) for function in model.functions} for model in models
         ]
         """Domain, name and overload of the functions."""
         self.labels: dict[Hashable, int] = {}
@@ -328,6 +328,8 @@ class DiffContext:
     @cached_property
     def functions(self) -> dict[OperatorKey, OperatorKey]:
         """Renamed functions: key in the base -> key in the target."""
-        mine, its = self.alignment.base.model.functions, self.alignment.target.model.functions
-        pairs = [(function_key(mine[here]), function_key(its[there])) for here, there in self.alignment.functions]
+        base, target = self.alignment.base.model.functions, self.alignment.target.model.functions
+        pairs = [
+            (function_key(base[position]), function_key(target[place])) for position, place in self.alignment.functions
+        ]
         return {one: other for one, other in pairs if one != other}

@@ -35,46 +35,46 @@ def compare_constants(graph: GraphComparison, bulk: Bulk) -> None:
 
 def _initializers(graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]) -> None:
     get, places = graph.values.get, graph.pair.target.initializers
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     different: list[int] = []
     skip = graph.context.weights.mode == "skip"
     for name, position in graph.pair.base.initializers.items():
-        there = places.get(get(name) or "")
-        if there is None:
+        place = places.get(get(name) or "")
+        if place is None:
             continue
-        found[position] = there
-        one, other = base[position], target[there]
+        pairs[position] = place
+        one, other = base[position], target[place]
         if one is other and one.data_location is None:
             continue
-        fields, its = astuple(one), astuple(other)
-        is_same = fields[:_NAME] == its[:_NAME] and fields[_NAME + 1 :] == its[_NAME + 1 :]
+        fields, other_fields = astuple(one), astuple(other)
+        is_same = fields[:_NAME] == other_fields[:_NAME] and fields[_NAME + 1 :] == other_fields[_NAME + 1 :]
         if skip or fields[_LOCATION] or not is_same:
             different.append(position)
-    if len(found) < min(len(base), len(target)):
-        known = set(found)
-        pair_by_name([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
-        different += found.keys() - known
+    if len(pairs) < min(len(base), len(target)):
+        known = set(pairs)
+        pair_by_name([get(each.name or "") or each.name for each in base], [each.name for each in target], pairs)
+        different += pairs.keys() - known
     is_quantized = bool(different) and all(
         [has_quantized_weights(side) for side in (graph.pair.base, graph.pair.target)]
     )
     for position in different:
-        _pair(graph, bulk, position, found[position], base[position], target[found[position]], is_quantized)
-    finish_list(graph, "initializer", "initializers", found.items())
+        _pair(graph, bulk, position, pairs[position], base[position], target[pairs[position]], is_quantized)
+    finish_list(graph, "initializer", "initializers", pairs.items())
 
 
 def _pair(
-    graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor, is_quantized: bool
+    graph: GraphComparison, bulk: Bulk, position: int, place: int, one: Tensor, other: Tensor, is_quantized: bool
 ) -> None:
-    paths = f"/initializer/{position}", f"/initializer/{there}"
+    paths = f"/initializer/{position}", f"/initializer/{place}"
     weights = graph.context.weights
     changed = weights.compare(one, other)
     if changed is not None:
         pair = graph.pair
         sides = ((pair.base, one.name or ""), (pair.target, other.name or "")) if is_quantized else ()
-        found = [quantized_weight(*each) for each in sides] or [None, None]
+        old, new = [quantized_weight(*side) for side in sides] or [None, None]
         # Of a weight whose elements changed, its scales say no more.
-        if found[0] and found[1] and (found[0].elements == found[1].elements or one.name == found[0].elements.name):
-            changed = changed._replace(details=(*weights.through_scales(found[0], found[1]), *changed.details))
+        if old and new and (old.elements == new.elements or one.name == old.elements.name):
+            changed = changed._replace(details=(*weights.through_scales(old, new), *changed.details))
         _change(graph, changed, one.name or "", paths, _ELEMENT_FIELDS)
     elif weights.mode in ("exact", "rank"):
         fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]
@@ -99,16 +99,16 @@ def _change(
 
 def _sparse(graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]) -> None:
     places = graph.pair.target.sparse_initializers
-    found = {
-        position: places[its_name]
+    pairs = {
+        position: places[target_name]
         for name, position in graph.pair.base.sparse_initializers.items()
-        if (its_name := graph.values.get(name, "")) in places
+        if (target_name := graph.values.get(name, "")) in places
     }
     names = [[each.values.name if each.values is not None else None for each in side] for side in (base, target)]
-    pair_by_name([graph.values.get(name or "") or name for name in names[0]], names[1], found)
-    for position, there in sorted(found.items()):
-        one, other = base[position], target[there]
-        paths = f"/sparse_initializer/{position}", f"/sparse_initializer/{there}"
+    pair_by_name([graph.values.get(name or "") or name for name in names[0]], names[1], pairs)
+    for position, place in sorted(pairs.items()):
+        one, other = base[position], target[place]
+        paths = f"/sparse_initializer/{position}", f"/sparse_initializer/{place}"
         if one.values and other.values and graph.values.get(one.values.name or "") == other.values.name:
             # A renaming is reported with the other names.
             one = msgspec.structs.replace(one, values=msgspec.structs.replace(one.values, name=other.values.name))
@@ -117,7 +117,7 @@ def _sparse(graph: GraphComparison, base: tuple[SparseTensor, ...], target: tupl
         elif one != other:
             details = list(field_details(one, other, "sparse initializer"))
             graph.report("field-changed", "sparse initializer", paths, details, place=names[0][position])
-    finish_list(graph, "sparse_initializer", "sparse initializers", found.items())
+    finish_list(graph, "sparse_initializer", "sparse initializers", pairs.items())
 
 
 def _sparse_details(graph: GraphComparison, one: SparseTensor, other: SparseTensor) -> list[Detail]:
@@ -125,12 +125,12 @@ def _sparse_details(graph: GraphComparison, one: SparseTensor, other: SparseTens
     if one.dims != other.dims:
         details.append(Detail("dims", str(list(one.dims)), str(list(other.dims))))
     for part in ("values", "indices"):
-        mine, its = getattr(one, part), getattr(other, part)
-        changed = graph.context.weights.compare(mine, its) if mine is not None and its is not None else None
+        before, after = getattr(one, part), getattr(other, part)
+        changed = graph.context.weights.compare(before, after) if before is not None and after is not None else None
         if changed is not None:
             details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in changed.details]
-        elif (mine is None) != (its is None):
-            details.append(Detail(part, mine and type_text(mine), its and type_text(its)))
+        elif (before is None) != (after is None):
+            details.append(Detail(part, before and type_text(before), after and type_text(after)))
     return details
 
 
@@ -138,32 +138,32 @@ def _report_moved(graph: GraphComparison) -> None:
     """Report constants that are a node in one model and an initializer (or an unpaired node) in the other."""
     lone, initializers = graph.lone_constants, [scope.initializers for scope in graph.scopes]
     for name, position in lone[BASE].items():
-        there = graph.values.get(name, "")
-        if there in lone[TARGET]:
-            _move(graph, name, there, (f"/node/{position}", f"/node/{lone[TARGET][there]}"))
-        elif there in initializers[TARGET]:
-            _move(graph, name, there, (f"/node/{position}", f"/initializer/{initializers[TARGET][there]}"))
-    for there, position in lone[TARGET].items():
-        name = graph.inverse.get(there, "")
+        target_name = graph.values.get(name, "")
+        if target_name in lone[TARGET]:
+            _move(graph, name, target_name, (f"/node/{position}", f"/node/{lone[TARGET][target_name]}"))
+        elif target_name in initializers[TARGET]:
+            _move(graph, name, target_name, (f"/node/{position}", f"/initializer/{initializers[TARGET][target_name]}"))
+    for target_name, position in lone[TARGET].items():
+        name = graph.inverse.get(target_name, "")
         if name in initializers[BASE]:
-            _move(graph, name, there, (f"/initializer/{initializers[BASE][name]}", f"/node/{position}"))
+            _move(graph, name, target_name, (f"/initializer/{initializers[BASE][name]}", f"/node/{position}"))
 
 
-def _move(graph: GraphComparison, name: str, its_name: str, paths: tuple[str, str]) -> None:
-    one, other = graph.constant(BASE, name), graph.constant(TARGET, its_name)
+def _move(graph: GraphComparison, name: str, target_name: str, paths: tuple[str, str]) -> None:
+    one, other = graph.constant(BASE, name), graph.constant(TARGET, target_name)
     if one is None or other is None:
         return
     texts = ["Constant node" if path.startswith("/node/") else "initializer" for path in paths]
     moved = Detail("stored as", *texts)
-    found = None
+    change = None
     if isinstance(one.tensor, Tensor) and isinstance(other.tensor, Tensor):
-        found = graph.context.weights.compare(one.tensor, other.tensor)
-    if found is None or found.kind == "storage-changed":
-        found = TensorChange("storage-changed", " -> ".join(texts), (moved,))
+        change = graph.context.weights.compare(one.tensor, other.tensor)
+    if change is None or change.kind == "storage-changed":
+        change = TensorChange("storage-changed", " -> ".join(texts), (moved,))
     else:
-        found = TensorChange(found.kind, found.pattern, (moved, *found.details))
+        change = TensorChange(change.kind, change.pattern, (moved, *change.details))
     graph.moved_constants.add(name)
-    graph.context.explained_names[graph, name] = _change(graph, found, name, paths)
+    graph.context.explained_names[graph, name] = _change(graph, change, name, paths)
 
 
 def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None:
@@ -201,10 +201,10 @@ def _unpaired_constants(graph: GraphComparison) -> Iterator[tuple[int, str, str]
     for field in ("initializer", "sparse_initializer"):
         lists = [getattr(scope.graph, field, ()) for scope in graph.scopes]
         known = graph.context.pairs.get(f"{graph.address}/{field}", ())
-        for side, position, each in unpaired(lists[0], lists[1], known):
-            if isinstance(each, SparseTensor):
-                yield side, f"/{field}/{position}", (each.values.name if each.values else None) or ""
-            elif each.name not in moved[side]:
-                yield side, f"/{field}/{position}", f"{each.name or ''}: {tensor_value_text(each)}"
+        for side, position, constant in unpaired(lists[0], lists[1], known):
+            if isinstance(constant, SparseTensor):
+                yield side, f"/{field}/{position}", (constant.values.name if constant.values else None) or ""
+            elif constant.name not in moved[side]:
+                yield side, f"/{field}/{position}", f"{constant.name or ''}: {tensor_value_text(constant)}"
     for side, nodes in enumerate(graph.lone_constants):
         yield from [(side, f"/node/{place}", name) for name, place in nodes.items() if name not in moved[side]]

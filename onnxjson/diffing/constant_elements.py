@@ -32,6 +32,9 @@ _Range = tuple[str, int, int]
 _Identity = tuple[str | None, tuple[StringStringEntry, ...]]
 """Identity of an external tensor: its name and its external data entries."""
 
+_MOST_PERMUTED: Final = 1 << 24
+"""Maximum number of elements for the search for a transposition."""
+
 
 class TensorSource:
     """The constants of one model; external files are opened on first use, and problems are collected."""
@@ -67,10 +70,10 @@ class TensorSource:
             self.fail(tensor, error)
             return None
 
-    def share(self, model: Model, other: "TensorSource", its: Model) -> None:
+    def share(self, model: Model, other: "TensorSource", other_model: Model) -> None:
         """Prepare both sources for ranges of files that both models have, which are equal without being read."""
         ours = self._ranges(model)
-        self._shared = other._shared = ours and ours & other._ranges(its)
+        self._shared = other._shared = ours and ours & other._ranges(other_model)
 
     def _ranges(self, model: Model) -> frozenset[_Range]:
         found = {self._range_of(tensor) for tensor in tensors_of(model) if is_external(tensor)}
@@ -113,12 +116,12 @@ class TensorSource:
 
     def problems(self) -> list[str]:
         """Return one message for each file whose tensors could not be read."""
-        found = []
+        messages = []
         for reasons in self._refused.values():
             others = len(reasons) - 1
             more = f" (the same for {counted(others, 'more tensor')} in that file)" if others else ""
-            found.append(f"weights not compared: {self._called}: {next(iter(reasons.values()))}{more}")
-        return found
+            messages.append(f"weights not compared: {self._called}: {next(iter(reasons.values()))}{more}")
+        return messages
 
 
 class Measure:
@@ -168,13 +171,13 @@ class Measure:
         return not self.odd and not self.beyond
 
 
-def measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0, atol: float = 0.0) -> Measure:
+def measure(one: Tensor, other: Tensor, data: Data, other_data: Data, rtol: float = 0.0, atol: float = 0.0) -> Measure:
     """Compare the elements of two constants of equal size, given as in ``raw_data``."""
     import numpy
 
     measure = Measure(rtol, atol)
     with numpy.errstate(all="ignore"):
-        for before, after in side_by_side(number_arrays(one, data), number_arrays(other, its)):
+        for before, after in side_by_side(number_arrays(one, data), number_arrays(other, other_data)):
             measure.add(before, after)
     return measure
 
@@ -218,11 +221,7 @@ def order_free_hash(data: Data, data_type: int) -> int:
     return int(total)
 
 
-_MOST_PERMUTED: Final = 1 << 24
-"""Maximum number of elements for the search for a transposition."""
-
-
-def find_permutation(one: Tensor, other: Tensor, data: Data, its: Data) -> str | None:
+def find_permutation(one: Tensor, other: Tensor, data: Data, other_data: Data) -> str | None:
     """Return the permutation of axes that turns one constant into the other, such as ``1, 0``; None if none does."""
     import itertools
 
@@ -235,10 +234,10 @@ def find_permutation(one: Tensor, other: Tensor, data: Data, its: Data) -> str |
     if BITS[data_type] < 8:
         return None
     before, after = [
-        numpy.concatenate(list(tensors.arrays(data_type, each, elements.element_count(tensor.dims)))).reshape(
+        numpy.concatenate(list(tensors.arrays(data_type, payload, elements.element_count(tensor.dims)))).reshape(
             tensor.dims
         )
-        for tensor, each in ((one, data), (other, its))
+        for tensor, payload in ((one, data), (other, other_data))
     ]
     bits = f"V{before.dtype.itemsize}"
     for axes in itertools.permutations(range(rank)):

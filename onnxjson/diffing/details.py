@@ -39,6 +39,22 @@ from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 _LONGEST: Final = 2000
 """Maximum length of a value in a detail, in characters."""
 
+_KEY_FIELDS: Final[Mapping[type[Record], str]] = {
+    StringStringEntry: "key",
+    OperatorSetId: "domain",
+    DeviceConfiguration: "name",
+    ValueInfo: "name",
+    TensorAnnotation: "tensor_name",
+}
+
+_FEW: Final = 16
+"""Maximum number of elements of a constant that is written out."""
+
+_LONG: Final = 64
+"""Maximum number of elements of an attribute that is written out."""
+
+_SEPARATORS: Final = re.compile(r"[/.]+")
+
 
 def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]:
     """Return one detail for each field or entry that differs.
@@ -58,13 +74,13 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
         return tuple([Detail(f"{what} {key}", _text(one.get(key)), _text(other.get(key))) for key in keys[:EXAMPLES]])
     from deepdiff import DeepDiff
 
-    found = DeepDiff(one, other, view="tree", threshold_to_diff_deeper=0, verbose_level=2)
+    differences = DeepDiff(one, other, view="tree", threshold_to_diff_deeper=0, verbose_level=2)
     details = []
-    for kind in sorted(found):
-        for level in found[kind]:
+    for kind in sorted(differences):
+        for level in differences[kind]:
             path = "".join([f" {part}" for part in level.path(output_format="list")])
             details.append(Detail(what + path, _text(level.t1), _text(level.t2)))
-    details.sort(key=lambda each: each.what)
+    details.sort(key=lambda detail: detail.what)
     return tuple(details[:EXAMPLES])
 
 
@@ -92,32 +108,23 @@ def _plain(value: object) -> Any:
         return value.hex() if len(value) <= _LONGEST else f"{len(value):,} bytes"
     if isinstance(value, Record):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        return {name: _plain(each) for name, each in fields.items() if each not in (None, (), b"")}
+        return {name: _plain(member) for name, member in fields.items() if member not in (None, (), b"")}
     if isinstance(value, tuple):
-        return _by_key(value) or [_plain(each) for each in value]
+        return _by_key(value) or [_plain(member) for member in value]
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     return value
-
-
-_KEY_FIELDS: Final[Mapping[type[Record], str]] = {
-    StringStringEntry: "key",
-    OperatorSetId: "domain",
-    DeviceConfiguration: "name",
-    ValueInfo: "name",
-    TensorAnnotation: "tensor_name",
-}
 
 
 def _by_key(members: tuple[Any, ...]) -> dict[str, Any] | None:
     """Return members by key if the keys are unique; a member with only a key and a value becomes its value."""
-    if not members or len({type(each) for each in members}) != 1 or type(members[0]) not in _KEY_FIELDS:
+    if not members or len({type(member) for member in members}) != 1 or type(members[0]) not in _KEY_FIELDS:
         return None
     key_field = _KEY_FIELDS[type(members[0])]
-    keys = [getattr(each, key_field) or "" for each in members]
+    keys = [getattr(member, key_field) or "" for member in members]
     if len(set(keys)) != len(keys):
         return None
-    return {key: _member(each, key_field) for key, each in zip(keys, members, strict=True)}
+    return {key: _member(member, key_field) for key, member in zip(keys, members, strict=True)}
 
 
 def _member(member: Record, key_field: str) -> Any:
@@ -141,13 +148,6 @@ def _text(value: object) -> str | None:
     else:
         text = str(value)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-_FEW: Final = 16
-"""Maximum number of elements of a constant that is written out."""
-
-_LONG: Final = 64
-"""Maximum number of elements of an attribute that is written out."""
 
 
 def type_text(tensor: Tensor) -> str:
@@ -175,13 +175,13 @@ def attribute_value_text(attribute: Attribute) -> str:
 
 def attribute_texts(one: Attribute | None, other: Attribute | None) -> tuple[str | None, str | None]:
     """Return the values of an attribute in both models, None if missing; of long lists, a part that differs."""
-    values = [_elements(each) for each in (one, other)]
+    values = [_elements(attribute) for attribute in (one, other)]
     start = 0
     if all(values):
-        different = (place for place, (mine, its) in enumerate(zip(*values, strict=False)) if mine != its)
+        different = (place for place, (old, new) in enumerate(zip(*values, strict=False)) if old != new)
         start = max(next(different, min(map(len, values))) - 4, 0)
     changed = sum(map(operator.ne, *values)) + abs(len(values[0]) - len(values[1])) if all(values) else 0
-    first, second = [_value_from(each, len(own), start) for each, own in zip((one, other), values, strict=True)]
+    first, second = map(_value_from, (one, other), map(len, values), (start, start))
     if changed and second and max(map(len, values)) > _LONG:
         second += f"; {changed:,} {'differs' if changed == 1 else 'differ'}"
     return first, second
@@ -223,13 +223,13 @@ def tensor_value_text(tensor: Tensor) -> str:
     if count > _FEW or tensor.data_type is None:
         return text
     if tensor.string_data:
-        found: list[str] | None = [each.decode("utf-8", "surrogateescape") for each in tensor.string_data]
+        texts: list[str] | None = [string.decode("utf-8", "surrogateescape") for string in tensor.string_data]
     else:
         stored = raw_bytes(tensor)
-        found = None if stored is None else tokens(tensor.data_type, whole(stored[0]), count)
-    if found is None:
+        texts = None if stored is None else tokens(tensor.data_type, whole(stored[0]), count)
+    if texts is None:
         return text
-    return f"{text} = {found[0]}" if not tensor.dims and found else f"{text} = [{', '.join(found)}]"
+    return f"{text} = {texts[0]}" if not tensor.dims and texts else f"{text} = [{', '.join(texts)}]"
 
 
 def value_type_text(value: Type | None) -> str | None:
@@ -241,9 +241,6 @@ def info_text(value: ValueInfo) -> str:
     """Return the name and type of a value as text."""
     kind = value_type_text(value.type)
     return f"{value.name or ''}: {kind}" if kind else value.name or ""
-
-
-_SEPARATORS: Final = re.compile(r"[/.]+")
 
 
 def scope_parts(node: Node) -> tuple[str, ...]:
@@ -273,7 +270,7 @@ def place_of(node: Node) -> str:
 
 def common_place(nodes: Iterable[Node]) -> str:
     """Return the place of several nodes: the innermost scope around all that have one, else the place of the first."""
-    found = list(itertools.islice(nodes, 64))
-    scopes = list(filter(None, map(scope_parts, found)))
+    first = list(itertools.islice(nodes, 64))
+    scopes = list(filter(None, map(scope_parts, first)))
     common = os.path.commonprefix(scopes) if scopes else ()  # noqa: RUF071 - of scopes
-    return "/" + "/".join(common) if common else place_of(found[0]) if found else ""
+    return "/" + "/".join(common) if common else place_of(first[0]) if first else ""

@@ -1,7 +1,7 @@
 """Compare two models: `diff` returns a `Diff` with the events, the pairs of nodes and the patch."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from onnxjson.diffing.classifying import Classification, find_layout_transposes
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants, compare_unpaired_constants, name_changed_constants
 from onnxjson.diffing.constant_elements import TensorSource
-from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
+from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Event, Ignored, Kind, Verdict, WeightsComparison
 from onnxjson.diffing.list_changes import Bulk, add_reordering, compare_names, count_order_breaks
 from onnxjson.diffing.matching.alignment import Alignment, align_by_names, same_alignment
 from onnxjson.diffing.model_changes import INFO, compare_annotations, compare_models, graph_fields
@@ -65,6 +65,8 @@ class Diff(ReportedPage):
     are the first hundred places, its ``count`` is the number of all places.
     """
 
+    verdict_name = ".equal, or len() for the number of changes"
+
     def __init__(
         self,
         base: Model,
@@ -85,6 +87,17 @@ class Diff(ReportedPage):
 
     def __repr__(self) -> str:
         return f"<Diff: {counted(len(self.events), 'event')}>" if self.events else "<Diff: nothing differs>"
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def changes(self) -> tuple[Event, ...]:
+        """`events`."""
+        return self.events
 
     @property
     def equal(self) -> bool:
@@ -120,8 +133,8 @@ class Diff(ReportedPage):
     @cached_property
     def shares(self) -> dict["Unit", int | None]:
         """Number of the event that explains each unit of the patch; None for an ignored unit."""
-        found = {unit: self.place_of(unit) for unit in self.patch.units()} if self._context is not None else {}
-        return {unit: None if place is None else place[0] for unit, place in found.items()}
+        places = {unit: self.place_of(unit) for unit in self.patch.units()} if self._context is not None else {}
+        return {unit: None if place is None else place[0] for unit, place in places.items()}
 
     def place_of(self, unit: "Unit") -> Place | None:
         """Return the numbers of the event and of the member that explain a difference; None for an ignored one."""
@@ -155,10 +168,10 @@ class Diff(ReportedPage):
         events = list(self.events)
         for number, (verdict, evidence) in verdicts.items():
             events[number] = msgspec.structs.replace(events[number], verdict=verdict, evidence=evidence)
-        made = copy(self)  # with the properties that are known already
-        made.events = tuple(events)
-        made._grouped = self._grouped._replace(events=made.events)
-        return made
+        judged = copy(self)  # with the properties that are known already
+        judged.events = tuple(events)
+        judged._grouped = self._grouped._replace(events=judged.events)
+        return judged
 
 
 def diff(
@@ -191,8 +204,8 @@ def diff(
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
     with sharing_graphs():
-        (base, path), (target, its_path) = _load(base), _load(target)
-    paths = path, its_path
+        (base, path), (target, target_path) = _load(base), _load(target)
+    paths = path, target_path
     return diff_models(
         base, target, paths=paths, ignore=ignore, weights=weights, rtol=rtol, atol=atol, trust_links=trust_links
     )
@@ -325,8 +338,8 @@ def _node_order(context: DiffContext, graph: GraphComparison) -> None:
 
 
 def _counterparts(drafts: list[RegionDraft]) -> dict[GraphComparison, dict[str, tuple[str, Change]]]:
-    found: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
+    counterparts: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
     for draft in drafts:
         for old, new in draft.region.outputs:
-            found.setdefault(draft.graph, {}).setdefault(old, (new, draft.change))
-    return found
+            counterparts.setdefault(draft.graph, {}).setdefault(old, (new, draft.change))
+    return counterparts

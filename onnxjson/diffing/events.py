@@ -52,6 +52,14 @@ WEIGHTS_COMPARISONS: Final[tuple[WeightsComparison, ...]] = get_args(WeightsComp
 Effect = Literal["added", "removed", "rewritten", "changed", "quiet"]
 """Effect of an event on a model, for readers; reports give each one a colour. "quiet" leaves all results unchanged."""
 
+Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
+"""Result of running both sides of a rewrite on the same inputs."""
+
+THROUGH_SCALES: Final = "through the scales"
+
+RANK: Final = "rank of the change"
+"""Details specific to weights; they come first, and reports omit them last."""
+
 
 class KindProperties(NamedTuple):
     """Properties of all events of one kind: everything that reports need to know about a kind."""
@@ -110,14 +118,6 @@ KIND_PROPERTIES: Final[Mapping[Kind, KindProperties]] = {
     "field-changed": KindProperties("changed", order=9, lists_parts=True),
 }
 """The properties of each kind, in the order of `KINDS`: a new kind is added here and to `Kind`."""
-
-Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
-"""Result of running both sides of a rewrite on the same inputs."""
-
-
-THROUGH_SCALES: Final = "through the scales"
-RANK: Final = "rank of the change"
-"""Details specific to weights; they come first, and reports omit them last."""
 
 
 class Detail(msgspec.Struct, frozen=True):

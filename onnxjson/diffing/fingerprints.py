@@ -30,12 +30,12 @@ class Fingerprint(NamedTuple):
 
 def fingerprint(model: Model, folder: Path) -> Fingerprint:
     """Return the fingerprint of a model in `folder`; errors as in `internalize`."""
-    whole = internalize(model, folder)
+    internal = internalize(model, folder)
     weights: list[str] = []
-    functions = {(each.domain or "", each.name or "", each.overload or ""): each for each in whole.functions}
+    functions = {(each.domain or "", each.name or "", each.overload or ""): each for each in internal.functions}
     bodies = sorted(repr((key, _graph(each, {}, weights))) for key, each in functions.items())
-    opsets = sorted((each.domain or "", each.version or 0) for each in whole.opset_import)
-    main = "" if whole.graph is None else _graph(whole.graph, {}, weights)
+    opsets = sorted((each.domain or "", each.version or 0) for each in internal.opset_import)
+    main = "" if internal.graph is None else _graph(internal.graph, {}, weights)
     structure, elements = _hash((tuple(opsets), tuple(bodies), main)), _hash(tuple(sorted(weights))) if weights else ""
     return Fingerprint(_hash((structure, elements)), structure, elements)
 
@@ -47,13 +47,13 @@ def _hash(key: Hashable) -> str:
 def _graph(graph: Graph | Function, outer: Mapping[str, str], weights: list[str]) -> str:
     """The hash of a graph; `outer` has the hashes of outer values. Adds the hashes of weights to `weights`."""
     values = dict(outer)
-    constants = {each.name or "": each for each in graph.initializer} if isinstance(graph, Graph) else {}
+    constants = {weight.name or "": weight for weight in graph.initializer} if isinstance(graph, Graph) else {}
     for name, tensor in constants.items():
         values[name] = _constant(tensor, weights)
     inputs: Sequence[str | ValueInfo] = graph.input
-    for position, each in enumerate(inputs):
-        name = each if isinstance(each, str) else each.name or ""
-        kind = None if isinstance(each, str) else each.type
+    for position, graph_input in enumerate(inputs):
+        name = graph_input if isinstance(graph_input, str) else graph_input.name or ""
+        kind = None if isinstance(graph_input, str) else graph_input.type
         if name not in constants:
             values[name] = _hash(("input", position, _type(kind)))
     if isinstance(graph, Graph):
@@ -61,7 +61,7 @@ def _graph(graph: Graph | Function, outer: Mapping[str, str], weights: list[str]
             if sparse.values is not None:
                 values[sparse.values.name or ""] = _hash(("sparse", sparse.dims, _constant(sparse.values, weights)))
     nodes = sorted([_node(node, values, weights) for node in graph.node])
-    outputs = [values.get(each if isinstance(each, str) else each.name or "", "") for each in graph.output]
+    outputs = [values.get(output if isinstance(output, str) else output.name or "", "") for output in graph.output]
     return _hash((tuple(nodes), tuple(outputs)))
 
 
@@ -83,10 +83,10 @@ def _node(node: Node, values: dict[str, str], weights: list[str]) -> str:
         node.attribute, lambda tensor: _constant(tensor, weights), lambda graph: _graph(graph, values, weights)
     )
     inputs = [values.get(name, "") if name else None for name in node.input]
-    found = _hash((node.domain or "", node.op_type, node.overload or "", attributes, tuple(inputs)))
+    digest = _hash((node.domain or "", node.op_type, node.overload or "", attributes, tuple(inputs)))
     for position, name in enumerate(node.output):
-        values[name] = f"{found}:{position}"
-    return found
+        values[name] = f"{digest}:{position}"
+    return digest
 
 
 def _constant(tensor: Tensor, weights: list[str]) -> str:

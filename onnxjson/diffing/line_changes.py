@@ -12,6 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+_WORK_A_LINE: Final = 8
+
+_MIN_WORK: Final = 2_000_000
+"""Number of steps allowed, in addition to those for each line; a step is about one comparison of two lines."""
+
+_MAX_EDITS: Final = 200
+"""Maximum number of edits in one search for a longest common subsequence."""
+
+_MEANINGLESS: Final = re.compile(rb'\s*(?:"attribute": \{|[\[\]{},]*)')
+"""Lines that every node has: if they are the only lines between two changes, the changes are joined."""
+
 
 class CommonRun(NamedTuple):
     """Equal members of two sequences, one after the other."""
@@ -51,9 +62,9 @@ def find_common_runs(
             x = _start_on(before, diagonal, width, height)[0] if edits else 0
             if x < 0:
                 continue
-            here, there = base_start + x, target_start + x - diagonal
-            if here < base_length and there < target_length and base[here] == target[there]:
-                length = common_length(base, target, here, there)
+            base_at, target_at = base_start + x, target_start + x - diagonal
+            if base_at < base_length and target_at < target_length and base[base_at] == target[target_at]:
+                length = common_length(base, target, base_at, target_at)
                 x += length
                 work += length
             reached[diagonal] = x
@@ -107,17 +118,6 @@ def _trace(
     return runs
 
 
-_WORK_A_LINE: Final = 8
-_MIN_WORK: Final = 2_000_000
-"""Number of steps allowed, in addition to those for each line; a step is about one comparison of two lines."""
-
-_MAX_EDITS: Final = 200
-"""Maximum number of edits in one search for a longest common subsequence."""
-
-_MEANINGLESS: Final = re.compile(rb'\s*(?:"attribute": \{|[\[\]{},]*)')
-"""Lines that every node has: if they are the only lines between two changes, the changes are joined."""
-
-
 class LineChange(NamedTuple):
     """Lines `old_start` to `old_end` are replaced by `new_start` to `new_end`; counted from 0, ends excluded.
 
@@ -132,7 +132,7 @@ class LineChange(NamedTuple):
 
 def changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
     """Return the changes between two texts, in order, with at least one common line between two changes."""
-    return _moved_to_block_starts(_without_meaningless_matches(_LineMatcher(old, new).changes(), old), old, new)
+    return _moved_to_blocks(_without_meaningless_matches(_LineMatcher(old, new).changes(), old), old, new)
 
 
 class _Stretch(NamedTuple):
@@ -211,13 +211,13 @@ class _LineMatcher:
         """Mark the lines of a longest common subsequence as equal; return the rest of a part with too many edits."""
         old = self._old[part.old_start : part.old_end]
         new = self._new[part.new_start : part.new_end]
-        found = find_common_runs(old, new, _MAX_EDITS)
-        self._work -= found.work
-        for base, target, length in found.runs:
+        common = find_common_runs(old, new, _MAX_EDITS)
+        self._work -= common.work
+        for base, target, length in common.runs:
             for at in range(length):
                 self._same(part.old_start + base + at, part.new_start + target + at)
         return [
-            _Stretch(part.old_start + found.base_end, part.old_end, part.new_start + found.target_end, part.new_end)
+            _Stretch(part.old_start + common.base_end, part.old_end, part.new_start + common.target_end, part.new_end)
         ]
 
     def _collected(self) -> Iterator[LineChange]:
@@ -258,10 +258,10 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return row[::-1]
 
 
-def _without_meaningless_matches(found: Sequence[LineChange], old: Sequence[bytes]) -> list[LineChange]:
+def _without_meaningless_matches(changes: Sequence[LineChange], old: Sequence[bytes]) -> list[LineChange]:
     """Join changes that both replace lines if only meaningless lines are between them."""
     joined: list[LineChange] = []
-    for change in found:
+    for change in changes:
         if joined and _belong_together(joined[-1], change, old):
             change = LineChange(joined[-1].old_start, change.old_end, joined.pop().new_start, change.new_end)
         joined.append(change)
@@ -277,12 +277,12 @@ def _belong_together(one: LineChange, next_one: LineChange, old: Sequence[bytes]
     )
 
 
-def _moved_to_block_starts(found: Sequence[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
+def _moved_to_blocks(changes: Sequence[LineChange], old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
     """Move insertions and deletions that fit in several places to the place where they begin with a block."""
     moved: list[LineChange] = []
-    for at, change in enumerate(found):
+    for at, change in enumerate(changes):
         before = moved[-1].old_end if moved else -1
-        after = found[at + 1].old_start if at + 1 < len(found) else len(old) + 1
+        after = changes[at + 1].old_start if at + 1 < len(changes) else len(old) + 1
         up = change.old_start - before - 1
         down = after - change.old_end - 1
         if change.old_start == change.old_end:

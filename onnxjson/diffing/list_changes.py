@@ -14,6 +14,13 @@ from onnxjson.patching.changes import Unit
 
 T = TypeVar("T")
 
+_NAMED_PLACES: Final = (
+    ("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"), ("input", "name"),
+    ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
+    ("node", "device_configurations"),
+)  # fmt: skip
+"""All places of names of values."""
+
 
 class Bulk:
     """Collects changes at very many places of a graph, such as all node names, and explains units of the patch.
@@ -62,9 +69,9 @@ class Bulk:
 
     def cover(self, graph: GraphComparison, kind: Kind, patterns: Sequence[str], place: tuple[str, str]) -> None:
         """Let the first of `patterns` that has changes explain another place, unless another change explains it."""
-        found = [pattern for pattern in patterns if (graph, kind, pattern) in self._changes]
-        if found:
-            self._places.setdefault((graph, *place), self._changes[graph, kind, found[0]])
+        changed = [pattern for pattern in patterns if (graph, kind, pattern) in self._changes]
+        if changed:
+            self._places.setdefault((graph, *place), self._changes[graph, kind, changed[0]])
 
     def prefer(self, graph: GraphComparison, kind: Kind, pattern: str, place: tuple[str, str]) -> None:
         """Let a pattern explain a place, even if another change explains it."""
@@ -91,10 +98,10 @@ class Bulk:
 
     def _in_graph(self, graph: GraphComparison, parts: list[str], unit: Unit) -> Change | None:
         field = parts[2] if len(parts) > 2 else "" if len(parts) == 1 else "removed" if unit.base else "added"
-        for each in graph.chain():
+        for enclosing in graph.chain():
             # A subgraph uses the names of the outer graph for the values that it captures.
             for place in ((parts[0], field), (parts[0], "*")):
-                if (change := self._places.get((each, *place))) is not None:
+                if (change := self._places.get((enclosing, *place))) is not None:
                     return change
             if parts[0] != "node" or field != "input":
                 return None
@@ -129,27 +136,27 @@ def unpaired(base: Sequence[T], target: Sequence[T], pairs: Iterable[tuple[int, 
 def finish_list(graph: GraphComparison, field: str, noun: str, pairs: Iterable[tuple[int, int]]) -> None:
     """Record the pairs of a list of the graphs, and report a change if they have another order."""
     context = graph.context
-    context.pairs[f"{graph.address}/{field}"] = found = sorted(pairs)
-    count = count_order_breaks([place for _, place in found])
+    context.pairs[f"{graph.address}/{field}"] = sorted_pairs = sorted(pairs)
+    count = count_order_breaks([place for _, place in sorted_pairs])
     if count and getattr(graph.pair.base.graph, field) != getattr(graph.pair.target.graph, field):
         addresses = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
         add_reordering(context, *addresses, noun, count, graph.number)
 
 
-def add_reordering(context: DiffContext, address: str, its_address: str, noun: str, count: int, number: int) -> None:
+def add_reordering(context: DiffContext, address: str, target_address: str, noun: str, count: int, number: int) -> None:
     """Add a change of the order of a list."""
     detail = Detail(f"{noun} that precede one that was before them", None, f"{count:,}")
-    context.ledger.report("reordered", noun, address, its_address, [detail], order=(number, -1), fields=[ORDER])
+    context.ledger.report("reordered", noun, address, target_address, [detail], order=(number, -1), fields=[ORDER])
 
 
 def compare_names(graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
     """Report renamed nodes and values; a renaming that follows from a rewrite becomes part of that change."""
-    nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+    nodes, target_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     replaced = set(graph.replaced)
     renamed_nodes = [position for position in graph.renamed if position not in replaced] if replaced else graph.renamed
     if renamed_nodes:
         details = [
-            Detail("node", nodes[position].name, its_nodes[target_of[position]].name)
+            Detail("node", nodes[position].name, target_nodes[target_of[position]].name)
             for position in renamed_nodes[:EXAMPLES]
         ]
         bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(renamed_nodes))
@@ -177,34 +184,28 @@ def compare_names(graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]
 
 
 def _passed_out(graph: GraphComparison, outputs: Mapping[int, int]) -> set[str]:
-    names, its_names = [scope.output_names for scope in graph.scopes]
+    names, target_names = [scope.output_names for scope in graph.scopes]
     get = graph.pair.values.get
-    return {name for position, there in outputs.items() if (name := names[position]) and get(name) == its_names[there]}
-
-
-_NAMED_PLACES: Final = (
-    ("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"), ("input", "name"),
-    ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
-    ("node", "device_configurations"),
-)  # fmt: skip
-"""All places of names of values."""
+    return {
+        name for position, place in outputs.items() if (name := names[position]) and get(name) == target_names[place]
+    }
 
 
 def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[str], count: int) -> None:
     details = [Detail(noun[:-1], name, graph.pair.values[name]) for name in names[:EXAMPLES]]
-    own = noun[:-1] if noun != "tensors" else "node"
-    bulk.add(graph, "renamed", noun, (own, "name" if noun != "tensors" else "output"), details, count)
+    list_name = noun[:-1] if noun != "tensors" else "node"
+    bulk.add(graph, "renamed", noun, (list_name, "name" if noun != "tensors" else "output"), details, count)
     for field in ("name", "") if noun != "tensors" else ():
-        bulk.prefer(graph, "renamed", noun, (own, field))
+        bulk.prefer(graph, "renamed", noun, (list_name, field))
 
 
 def _consequences(graph: GraphComparison) -> dict[str, Change]:
     """Return renamed values whose renaming follows from a rewrite that reuses or replaces their name, with it."""
     context = graph.context
-    found: dict[str, Change] = {}
+    causes: dict[str, Change] = {}
     for (defining_graph, name), change in context.explained_names.items():
         if defining_graph is graph and graph.pair.values.get(name, name) != name:
-            found.setdefault(name, change)
+            causes.setdefault(name, change)
     for slot, change in context.rewired_slots:
         # If an input keeps its name but consumes another value, then the values changed names.
         if slot.old != slot.new or graph not in slot.graph.chain():
@@ -212,7 +213,7 @@ def _consequences(graph: GraphComparison) -> dict[str, Change]:
         taken = graph.inverse.get(slot.new, slot.new)
         renamed = next((name for name in (slot.old, taken) if graph.pair.values.get(name, name) != name), None)
         if renamed is not None:
-            first = found.setdefault(renamed, change)
+            first = causes.setdefault(renamed, change)
             if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
                 change.into = first
     for side in () if graph.mostly_renamed else (BASE, TARGET):
@@ -220,10 +221,10 @@ def _consequences(graph: GraphComparison) -> dict[str, Change]:
             old = graph.inverse.get(name, "") if side == BASE else name
             rewrite = context.region_changes.get((graph, side, position))
             if rewrite is not None and old and graph.pair.values.get(old, old) != old:
-                found.setdefault(old, rewrite)
-    if found:
-        _claim_names(graph, found)
-    return found
+                causes.setdefault(old, rewrite)
+    if causes:
+        _claim_names(graph, causes)
+    return causes
 
 
 def _keeps_names(context: DiffContext, change: Change) -> bool:
@@ -231,53 +232,53 @@ def _keeps_names(context: DiffContext, change: Change) -> bool:
     return all(slot.old == slot.new for slot, each in context.rewired_slots if each is change)
 
 
-def _claim_names(graph: GraphComparison, found: dict[str, Change]) -> None:
+def _claim_names(graph: GraphComparison, causes: dict[str, Change]) -> None:
     """Let the rewrite explain the new name wherever it is used, unless another change does."""
     base = graph.pair.base
     claim = graph.context.ledger.claim
-    for name, change in found.items():
+    for name, change in causes.items():
         if (producer := graph.producer(BASE, name)) is not None:
             claim(change, [f"{graph.node_address(producer[0])}/output"])
         if name in base.initializers:
             claim(change, [f"{graph.address}/initializer/{base.initializers[name]}/name"])
         if name in base.inputs:
             claim(change, [f"{graph.address}/input/{base.inputs[name]}/name"])
-    is_elsewhere = found.keys().isdisjoint
-    for each in graph.context.graphs:
-        if graph not in each.chain():
+    is_elsewhere = causes.keys().isdisjoint
+    for inner in graph.context.graphs:
+        if graph not in inner.chain():
             continue
-        for position, node in enumerate(each.nodes(BASE)):
+        for position, node in enumerate(inner.nodes(BASE)):
             if is_elsewhere(node.input):
                 continue
-            name = next(name for name in node.input if name in found)
-            claim(found[name], [f"{each.node_address(position)}/input"])
-        _claim_annotations(each, found)
-        for position, output in enumerate(each.pair.base.output_names):
-            if output in found:
-                claim(found[output], [f"{each.address}/output/{position}/name"])
+            name = next(name for name in node.input if name in causes)
+            claim(causes[name], [f"{inner.node_address(position)}/input"])
+        _claim_annotations(inner, causes)
+        for position, output in enumerate(inner.pair.base.output_names):
+            if output in causes:
+                claim(causes[output], [f"{inner.address}/output/{position}/name"])
     for position, value in enumerate(graph.pair.base.graph.value_info):
-        if value.name in found:
-            claim(found[value.name], [f"{graph.address}/value_info/{position}/name"])
-    for name in base.sparse_initializers.keys() & found.keys():
-        claim(found[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
+        if value.name in causes:
+            claim(causes[value.name], [f"{graph.address}/value_info/{position}/name"])
+    for name in base.sparse_initializers.keys() & causes.keys():
+        claim(causes[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
 
 
-def _claim_annotations(graph: GraphComparison, found: dict[str, Change]) -> None:
+def _claim_annotations(graph: GraphComparison, causes: dict[str, Change]) -> None:
     """Let the rewrite explain the new name in quantization annotations and in the sharding of nodes."""
     claim = graph.context.ledger.claim
     body = graph.pair.base.graph
     for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):
         address = f"{graph.address}/quantization_annotation/{place}"
-        if annotation.tensor_name in found:
-            claim(found[annotation.tensor_name], [f"{address}/tensor_name"])
+        if annotation.tensor_name in causes:
+            claim(causes[annotation.tensor_name], [f"{address}/tensor_name"])
         for entry, parameter in enumerate(annotation.quant_parameter_tensor_names):
-            if parameter.value in found:
-                claim(found[parameter.value], [f"{address}/quant_parameter_tensor_names/{entry}/value"])
+            if parameter.value in causes:
+                claim(causes[parameter.value], [f"{address}/quant_parameter_tensor_names/{entry}/value"])
     for position, (node, place) in enumerate(zip(body.node, graph.pair.target_of, strict=True)):
         specs = [spec.tensor_name for each in node.device_configurations for spec in each.sharding_spec]
-        name = next((name for name in specs if name in found), None)
+        name = next((name for name in specs if name in causes), None)
         if name is not None and place >= 0:
             # Members of these lists are recognised by the tensor name, so a new name replaces the member.
             path = "device_configurations"
             targets = [f"{graph.node_address(place, TARGET)}/{path}"]
-            claim(found[name], [f"{graph.node_address(position)}/{path}"], targets)
+            claim(causes[name], [f"{graph.node_address(position)}/{path}"], targets)

@@ -25,14 +25,14 @@ def compare_models(context: DiffContext, base: Model, target: Model) -> None:
     for name in INFO:
         old, new = getattr(base, name), getattr(target, name)
         if old != new:
-            texts = [None if each is None else str(each) for each in (old, new)]
+            texts = [None if value is None else str(value) for value in (old, new)]
             _add(context, "info-changed", name, f"/{name}", (Detail(name, *texts),))
     for name in ("doc_string", "metadata_props"):
         _metadata(context, name, getattr(base, name), getattr(target, name))
     if details := unknown_field_details(base, target):
         _add(context, "field-changed", "model.unknown_fields", "/unknown_fields", details)
     if (base.graph is None) != (target.graph is None):
-        texts = [None if each.graph is None else graph_text(each.graph) for each in (base, target)]
+        texts = [None if model.graph is None else graph_text(model.graph) for model in (base, target)]
         _add(context, "field-changed", "model.graph", "/graph", (Detail("graph", *texts),))
     compare_opsets(context, ("", ""), base.opset_import, target.opset_import, "", _calls(context))
     if base.configuration != target.configuration:
@@ -73,54 +73,55 @@ def compare_opsets(
         return
     paths = [f"{address}/opset_import" for address in addresses]
     report = partial(context.ledger.report, place=place)
-    found: dict[int, int] = {}
-    pair_by_name([plain_domain(each.domain) for each in base], [plain_domain(each.domain) for each in target], found)
-    pairs = list(found.items())
-    for position, there in pairs:
-        one, other = base[position], target[there]
+    counterparts: dict[int, int] = {}
+    domains = [[plain_domain(opset.domain) for opset in opsets] for opsets in (base, target)]
+    pair_by_name(domains[0], domains[1], counterparts)
+    pairs = list(counterparts.items())
+    for position, target_position in pairs:
+        one, other = base[position], target[target_position]
         domain = plain_domain(one.domain)
-        its = f"{paths[0]}/{position}", f"{paths[1]}/{there}"
+        pair_paths = f"{paths[0]}/{position}", f"{paths[1]}/{target_position}"
         if one.version != other.version:
             pattern = f"{domain or 'ai.onnx'} {one.version} -> {other.version}"
-            report("opset-changed", pattern, *its, [Detail("version", str(one.version), str(other.version))])
+            report("opset-changed", pattern, *pair_paths, [Detail("version", str(one.version), str(other.version))])
         elif one != other:
             kind: Kind = "storage-changed" if one.domain != other.domain else "field-changed"
-            report(kind, "domain of an opset", *its, [Detail("domain", one.domain, other.domain)])
+            report(kind, "domain of an opset", *pair_paths, [Detail("domain", one.domain, other.domain)])
     by_domain = {key[0]: change for key, change in calls.items() if change.kind.startswith("function-")}
-    for side, position, each in unpaired(base, target, pairs):
-        domain = plain_domain(each.domain)
+    for side, position, opset in unpaired(base, target, pairs):
+        domain = plain_domain(opset.domain)
         address = f"{paths[side]}/{position}"
         if domain in by_domain:
             context.ledger.claim(by_domain[domain], *one_sided_addresses(side, address))
         else:
-            detail = one_sided_detail(side, "version", str(each.version))
+            detail = one_sided_detail(side, "version", str(opset.version))
             pattern = f"{domain or 'ai.onnx'} {'added' if side else 'removed'}"
             report("opset-changed", pattern, *one_sided(side, address), [detail])
     context.pairs[paths[0]] = pairs
-    if count := count_order_breaks([there for _, there in pairs]):
+    if count := count_order_breaks([target_position for _, target_position in pairs]):
         add_reordering(context, paths[0], paths[1], "opset imports", count, -1)
 
 
 def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[Function]) -> None:
     pairs = list(context.alignment.functions)
-    for position, there in pairs:
-        one, other = base[position], target[there]
-        address, its_address = f"/functions/{position}", f"/functions/{there}"
+    for position, target_position in pairs:
+        one, other = base[position], target[target_position]
+        address, target_address = f"/functions/{position}", f"/functions/{target_position}"
         report = partial(context.ledger.report, place=one.name)
         if function_key(one) != function_key(other):
-            _renamed_function(context, address, its_address, one, other)
+            _renamed_function(context, address, target_address, one, other)
         for name in ("domain", "overload"):
             if function_key(one) == function_key(other) and getattr(one, name) != getattr(other, name):
                 detail = Detail(name, getattr(one, name), getattr(other, name))
                 report(
-                    "storage-changed", f"{name} of functions", f"{address}/{name}", f"{its_address}/{name}", [detail]
+                    "storage-changed", f"{name} of functions", f"{address}/{name}", f"{target_address}/{name}", [detail]
                 )
         for name in ("attribute", "attribute_proto"):
             old, new = getattr(one, name), getattr(other, name)
             if old != new:
                 details = field_details(old, new, f"function {name}") or (Detail(f"order of function {name}"),)
-                report("field-changed", f"function {name}", f"{address}/{name}", f"{its_address}/{name}", details)
-        compare_opsets(context, (address, its_address), one.opset_import, other.opset_import, one.name or "")
+                report("field-changed", f"function {name}", f"{address}/{name}", f"{target_address}/{name}", details)
+        compare_opsets(context, (address, target_address), one.opset_import, other.opset_import, one.name or "")
     calls = _calls(context)
     for side, position, function in unpaired(base, target, pairs):
         # A function that only one model has is part of the rewrite of its calls if there is one.
@@ -132,7 +133,7 @@ def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[
         kind: Kind = "inserted" if side else "dead-code-removed"
         context.ledger.report(kind, "function", *one_sided(side, address), [detail], place=function.name)
     context.pairs["/functions"] = pairs
-    if count := count_order_breaks([there for _, there in sorted(pairs)]):
+    if count := count_order_breaks([target_position for _, target_position in sorted(pairs)]):
         add_reordering(context, "/functions", "/functions", "functions", count, -1)
 
 
@@ -148,12 +149,12 @@ def _calls(context: DiffContext) -> dict[OperatorKey, Change]:
     return calls
 
 
-def _renamed_function(context: DiffContext, address: str, its_address: str, one: Function, other: Function) -> None:
+def _renamed_function(context: DiffContext, address: str, target_address: str, one: Function, other: Function) -> None:
     keys = function_key(one), function_key(other)
     detail = Detail("function", *[operator_name(*key) for key in keys])
     fields = ["/name", "/domain", "/overload"]
     report, claim = context.ledger.report, context.ledger.claim
-    change = report("renamed", "functions", address, its_address, [detail], place=one.name, fields=fields)
+    change = report("renamed", "functions", address, target_address, [detail], place=one.name, fields=fields)
     for graph in context.graphs:
         calls = [place for place in graph.suspects if (graph.nodes(0)[place].op_type or "") == keys[0][1]]
         for place in calls:
@@ -211,25 +212,25 @@ def compare_annotations(
     if base == target:
         return
     field, pattern = "quantization_annotation", "quantization annotation"
-    places = {each.tensor_name: position for position, each in enumerate(target)}
+    places = {annotation.tensor_name: position for position, annotation in enumerate(target)}
     pairs: dict[int, int] = {}
     for position, one in enumerate(base):
         name, rewrite = _counterpart(graph, counterparts, one.tensor_name or "")
-        there = places.pop(name or one.tensor_name, None)
-        if there is None:
+        place = places.pop(name or one.tensor_name, None)
+        if place is None:
             continue
-        pairs[position] = there
-        other = target[there]
+        pairs[position] = place
+        other = target[place]
         if rewrite is not None and one.tensor_name != other.tensor_name:
             graph.context.ledger.claim(rewrite, [f"{graph.address}/{field}/{position}/tensor_name"])
         renamed = _renamed_annotation(graph, one, other)
         if renamed != other:
-            details, paths = field_details(renamed, other, "annotation"), (f"/{field}/{position}", f"/{field}/{there}")
+            details, paths = field_details(renamed, other, "annotation"), (f"/{field}/{position}", f"/{field}/{place}")
             graph.report("field-changed", pattern, paths, details, place=one.tensor_name)
-    for side, position, each in unpaired(base, target, pairs.items()):
-        detail = one_sided_detail(side, "annotation", each.tensor_name)
+    for side, position, annotation in unpaired(base, target, pairs.items()):
+        detail = one_sided_detail(side, "annotation", annotation.tensor_name)
         where = one_sided(side, f"/{field}/{position}")
-        graph.report("field-changed", pattern, where, [detail], place=each.tensor_name)
+        graph.report("field-changed", pattern, where, [detail], place=annotation.tensor_name)
     finish_list(graph, field, f"{pattern}s", pairs.items())
 
 
@@ -237,11 +238,11 @@ def _counterpart(
     graph: GraphComparison, counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]], name: str
 ) -> tuple[str | None, Change | None]:
     """Return the name of a value in the target, and the rewrite that replaced the value, if any."""
-    for each in graph.chain():
-        if (found := each.values.get(name)) is not None:
-            return found, None
-        if name in counterparts.get(each, {}):
-            return counterparts[each][name]
+    for enclosing in graph.chain():
+        if (target_name := enclosing.values.get(name)) is not None:
+            return target_name, None
+        if name in counterparts.get(enclosing, {}):
+            return counterparts[enclosing][name]
     return None, None
 
 
@@ -250,9 +251,9 @@ def _renamed_annotation(graph: GraphComparison, one: TensorAnnotation, other: Te
 
     If a name stays but refers to another tensor, then the tensors changed names.
     """
-    its = {entry.key: entry.value for entry in other.quant_parameter_tensor_names}
+    new = {entry.key: entry.value for entry in other.quant_parameter_tensor_names}
     entries = []
     for entry in one.quant_parameter_tensor_names:
-        value = entry.value if entry.value == its.get(entry.key) else graph.translate(entry.value or "") or entry.value
+        value = entry.value if entry.value == new.get(entry.key) else graph.translate(entry.value or "") or entry.value
         entries.append(msgspec.structs.replace(entry, value=value))
     return msgspec.structs.replace(one, tensor_name=other.tensor_name, quant_parameter_tensor_names=tuple(entries))

@@ -33,8 +33,8 @@ class NodeComparison:
 
     def run(self) -> None:
         """Report the differences."""
-        key, its_key = operator_key(self._node), operator_key(self._other)
-        if key != its_key and self._context.functions.get(key) != its_key:
+        key, target_key = operator_key(self._node), operator_key(self._other)
+        if key != target_key and self._context.functions.get(key) != target_key:
             # This is a rewrite that includes the attributes; other inputs can be a separate change.
             self._graph.replaced.append(self._position)
             self._inputs(is_replaced=True)
@@ -55,13 +55,16 @@ class NodeComparison:
         pattern: str,
         details: Sequence[Detail],
         claims: Sequence[str],
-        its_claims: Sequence[str] | None = None,
+        target_claims: Sequence[str] | None = None,
     ) -> Change:
         """Add a change of this pair; claims are relative to the nodes, the same in the target unless given."""
         place, order = place_of(self._node), (self._graph.number, self._position)
         change = Change(kind, pattern, (self._address,), (self._target_address,), place, tuple(details), order=order)
-        its_claims = claims if its_claims is None else its_claims
-        addresses = [self._address + claim for claim in claims], [self._target_address + claim for claim in its_claims]
+        target_claims = claims if target_claims is None else target_claims
+        addresses = (
+            [self._address + claim for claim in claims],
+            [self._target_address + claim for claim in target_claims],
+        )
         self._context.ledger.add(change, *addresses)
         self._graph.changes.setdefault(self._position, []).append(change)
         return change
@@ -78,12 +81,12 @@ class NodeComparison:
     def _device_configurations(self) -> None:
         old, new = self._node.device_configurations, self._other.device_configurations
         translate, renamed = self._graph.translate, []
-        for each in old:
+        for configuration in old:
             specs = [
                 msgspec.structs.replace(spec, tensor_name=translate(spec.tensor_name or "") or spec.tensor_name)
-                for spec in each.sharding_spec
+                for spec in configuration.sharding_spec
             ]
-            renamed.append(msgspec.structs.replace(each, sharding_spec=tuple(specs)))
+            renamed.append(msgspec.structs.replace(configuration, sharding_spec=tuple(specs)))
         if old != new and tuple(renamed) != new:
             details, path = field_details(old, new, "device_configurations"), "/device_configurations"
             self._add("field-changed", f"{self._operator}.device_configurations", details, [path])
@@ -91,16 +94,16 @@ class NodeComparison:
     # Attributes
 
     def _attributes(self) -> None:
-        mine, its = self._node.attribute, self._other.attribute
-        segments, its_segments = attribute_segments(mine), attribute_segments(its)
-        if any(name.startswith("#") for name in (*segments, *its_segments)):
+        before, after = self._node.attribute, self._other.attribute
+        segments, target_segments = attribute_segments(before), attribute_segments(after)
+        if any(name.startswith("#") for name in (*segments, *target_segments)):
             # Attributes without unique names cannot be paired.
-            texts = [", ".join([attribute_texts(each, None)[0] or "" for each in both]) for both in (mine, its)]
+            texts = [", ".join([attribute_texts(entry, None)[0] or "" for entry in both]) for both in (before, after)]
             detail = Detail("attributes", *texts)
             self._add("attribute-changed", f"{self._operator} attributes", [detail], ["/attribute"])
             return
-        old, new = dict(zip(segments, mine, strict=True)), dict(zip(its_segments, its, strict=True))
-        for name in dict.fromkeys((*segments, *its_segments)):
+        old, new = dict(zip(segments, before, strict=True)), dict(zip(target_segments, after, strict=True))
+        for name in dict.fromkeys((*segments, *target_segments)):
             one, other = old.get(name), new.get(name)
             if one == other:
                 continue
@@ -109,32 +112,32 @@ class NodeComparison:
             else:
                 self._attribute(name, one, other)
         kept = [name for name in segments if name in new]
-        if kept != [name for name in its_segments if name in old]:
-            details = [Detail("order of attributes", ", ".join(segments), ", ".join(its_segments))]
+        if kept != [name for name in target_segments if name in old]:
+            details = [Detail("order of attributes", ", ".join(segments), ", ".join(target_segments))]
             self._add("reordered", "attributes", details, [f"/attribute{ORDER}"])
 
     def _one_sided(self, name: str, one: Attribute | None, other: Attribute | None) -> None:
         """Report an attribute that only one node has; if it has the default value, only the storage differs."""
         side = BASE if one is not None else TARGET
-        there = one if one is not None else other
-        assert there is not None
+        present = one if one is not None else other
+        assert present is not None
         key = operator_key(self._node)
         default = None
         if key not in self._context.function_keys:
             # The side without the attribute uses the default of its own opset.
             opset = self._context.opsets[1 - side].get(key[0])
-            default = attribute_defaults(key[0], key[1], opset).get(there.name or "")
+            default = attribute_defaults(key[0], key[1], opset).get(present.name or "")
         path = f"/attribute/{escape(name)}"
-        claims, its_claims = one_sided_addresses(side, path)
-        text, _ = attribute_texts(there, None)
-        if default is not None and default == msgspec.structs.replace(there, doc_string=None):
+        claims, target_claims = one_sided_addresses(side, path)
+        text, _ = attribute_texts(present, None)
+        if default is not None and default == msgspec.structs.replace(present, doc_string=None):
             detail = one_sided_detail(side, f"attribute {name}", text)
             pattern = f"{self._operator}.{name}, as by default"
-            self._add("storage-changed", pattern, [detail], claims, its_claims)
+            self._add("storage-changed", pattern, [detail], claims, target_claims)
             return
         missing = None if default is None else f"{attribute_texts(default, None)[0]} (default)"
         detail = one_sided_detail(side, f"attribute {name}", text, missing)
-        self._add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
+        self._add("attribute-changed", f"{self._operator}.{name}", [detail], claims, target_claims)
 
     def _attribute(self, name: str, one: Attribute, other: Attribute) -> None:
         path = f"/attribute/{escape(name)}"
@@ -172,15 +175,15 @@ class NodeComparison:
             detail = Detail(f"attribute {name}", *parts)
             self._add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path])
             path = f"{path}/t"
-        mine, its = constant_value(one) or one.t, constant_value(other) or other.t
-        assert mine is not None
-        assert its is not None
-        found = self._context.weights.compare(mine, its)
-        if found is not None and is_constant_node(self._node):
-            change = self._add(found.kind, found.pattern, found.details, [path])
+        before, after = constant_value(one) or one.t, constant_value(other) or other.t
+        assert before is not None
+        assert after is not None
+        tensor_change = self._context.weights.compare(before, after)
+        if tensor_change is not None and is_constant_node(self._node):
+            change = self._add(tensor_change.kind, tensor_change.pattern, tensor_change.details, [path])
             self._context.changed_constants.append((self._graph, self._node.output[0], change))
-        elif found is not None:
-            self._add("attribute-changed", f"{self._operator}.{name}", found.details, [path])
+        elif tensor_change is not None:
+            self._add("attribute-changed", f"{self._operator}.{name}", tensor_change.details, [path])
         elif one.t is not None and other.t is not None:
             details = field_details(without_elements(one.t), without_elements(other.t), f"attribute {name}")
             if details:
@@ -193,13 +196,13 @@ class NodeComparison:
     # Inputs and outputs
 
     def _inputs(self, *, is_replaced: bool = False) -> None:
-        graph, mine, its = self._graph, self._node.input, self._other.input
-        count = max(len(mine), len(its))
-        old, new = (*mine, *[""] * (count - len(mine))), (*its, *[""] * (count - len(its)))
+        graph, before, after = self._graph, self._node.input, self._other.input
+        count = max(len(before), len(after))
+        old, new = (*before, *[""] * (count - len(before))), (*after, *[""] * (count - len(after)))
         wrong = [place for place in range(count) if not graph.is_same_name(old[place], new[place])]
         if not wrong:
-            if len(mine) != len(its):
-                detail = Detail("inputs", f"{len(mine)}", f"{len(its)}")
+            if len(before) != len(after):
+                detail = Detail("inputs", f"{len(before)}", f"{len(after)}")
                 self._add("storage-changed", "optional inputs left out or empty", [detail], ["/input"])
             return
         places = list(range(count))
@@ -207,7 +210,7 @@ class NodeComparison:
             places = self._swapped(old, new)
             wrong = [place for place in wrong if not graph.is_same_name(old[place], new[places[place]])]
             if not wrong:
-                detail = Detail("inputs", ", ".join(mine), ", ".join(its))
+                detail = Detail("inputs", ", ".join(before), ", ".join(after))
                 self._add("reordered", f"inputs of {self._operator}", [detail], ["/input"])
                 return
         for place in wrong:
@@ -220,40 +223,40 @@ class NodeComparison:
         """Return for each input the place of its value in the target; inputs without a match get a free place."""
         is_same = self._graph.is_same_name
         places = [place if is_same(name, new[place]) else -1 for place, name in enumerate(old)]
-        free = [place for place, found in enumerate(places) if found < 0]
+        free = [place for place, assigned in enumerate(places) if assigned < 0]
         for place, name in enumerate(old):
-            there = next((each for each in free if is_same(name, new[each])), -1)
-            if places[place] < 0 <= there:
-                places[place] = there
-                free.remove(there)
-        for place, found in enumerate(places):
-            if found < 0:
+            match = next((candidate for candidate in free if is_same(name, new[candidate])), -1)
+            if places[place] < 0 <= match:
+                places[place] = match
+                free.remove(match)
+        for place, assigned in enumerate(places):
+            if assigned < 0:
                 places[place] = place if place in free else free[0]
                 free.remove(places[place])
         return places
 
     def _outputs(self) -> None:
-        mine, its = self._node.output, self._other.output
-        if len(mine) == len(its) and [not each for each in mine] == [not each for each in its]:
+        before, after = self._node.output, self._other.output
+        if len(before) == len(after) and [not output for output in before] == [not output for output in after]:
             return
-        details = [Detail("outputs", *[", ".join(each or '""' for each in outputs) for outputs in (mine, its)])]
-        there = [[place for place, each in enumerate(outputs) if each] for outputs in (mine, its)]
-        if there[0] == there[1]:
+        details = [Detail("outputs", *[", ".join(output or '""' for output in outputs) for outputs in (before, after)])]
+        used_places = [[place for place, output in enumerate(outputs) if output] for outputs in (before, after)]
+        if used_places[0] == used_places[1]:
             change = self._add("storage-changed", "optional outputs left out or empty", details, ["/output"])
         else:
             change = self._add("field-changed", f"{self._operator}.output", details, ["/output"])
-        for name in mine:
+        for name in before:
             self._context.explained_names.setdefault((self._graph, name), change)
 
 
 def compare_metadata(graph: GraphComparison, bulk: Bulk) -> None:
     """Report differences in documentation and metadata of nodes: one change for each field of a graph."""
-    nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+    nodes, target_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     for field in ("doc_string", "metadata_props"):
         details: list[Detail] = []
         count = 0
         for position in graph.suspects:
-            node, other = nodes[position], its_nodes[target_of[position]]
+            node, other = nodes[position], target_nodes[target_of[position]]
             old, new = getattr(node, field), getattr(other, field)
             if old == new:
                 continue
@@ -268,11 +271,11 @@ def compare_metadata(graph: GraphComparison, bulk: Bulk) -> None:
 def _metadata_entries(
     name: str, old: tuple[StringStringEntry, ...], new: tuple[StringStringEntry, ...]
 ) -> list[Detail]:
-    mine, its = {each.key: each.value for each in old}, {each.key: each.value for each in new}
+    before, after = {each.key: each.value for each in old}, {each.key: each.value for each in new}
     return [
-        Detail(f"{name} {key}", mine.get(key), its.get(key))
-        for key in dict.fromkeys((*mine, *its))
-        if mine.get(key) != its.get(key)
+        Detail(f"{name} {key}", before.get(key), after.get(key))
+        for key in dict.fromkeys((*before, *after))
+        if before.get(key) != after.get(key)
     ][:1]
 
 
@@ -281,7 +284,8 @@ def join_attributes(context: DiffContext, plain: list[ChangedSlot]) -> list[Chan
 
     New versions of operators do this. Returns the remaining inputs.
     """
-    left = []
+    left: list[ChangedSlot] = []
+    patterns: dict[Change, str] = {}
     for slot in plain:
         change = _attribute_change(slot)
         if change is None:
@@ -290,8 +294,8 @@ def join_attributes(context: DiffContext, plain: list[ChangedSlot]) -> list[Chan
         side, name = (BASE, slot.old) if slot.old else (TARGET, slot.new)
         constant = slot.graph.constant(side, name)
         change.details = (*change.details, Detail(f"input {slot.place}", slot.old or None, slot.new or None))
-        change.pattern = change.pattern.removesuffix(", now an input").removesuffix(", was an input")
-        change.pattern += ", now an input" if side == TARGET else ", was an input"
+        attribute = patterns.setdefault(change, change.pattern)
+        change.pattern = f"{attribute}, {'now' if side == TARGET else 'was'} an input"
         context.ledger.take(change, [slot.address])
         if constant is not None and not constant.is_paired(side):
             context.ledger.claim(change, *one_sided_addresses(side, constant.address))

@@ -42,19 +42,19 @@ class RegionFinder:
 
     def _find_cuts(self) -> None:
         """Find the ends of rewrites: values that paired nodes consume, even if another rewrite continues there."""
-        found: dict[GraphComparison, list[dict[str, set[str]]]] = {}
+        candidates: dict[GraphComparison, list[dict[str, set[str]]]] = {}
         for graph in self._context.graphs:
             for slot in graph.slots:
                 old = graph.unmatched_producer(BASE, slot.old)
                 new = graph.unmatched_producer(TARGET, slot.new)
                 if old is not None and new is not None and old[0] is new[0]:
-                    there = found.setdefault(old[0], [{}, {}])
-                    there[BASE].setdefault(slot.old, set()).add(slot.new)
-                    there[TARGET].setdefault(slot.new, set()).add(slot.old)
-        for graph, (names, its_names) in found.items():
+                    partners = candidates.setdefault(old[0], [{}, {}])
+                    partners[BASE].setdefault(slot.old, set()).add(slot.new)
+                    partners[TARGET].setdefault(slot.new, set()).add(slot.old)
+        for graph, (names, target_names) in candidates.items():
             for name, others in names.items():
                 other = min(others)
-                if len(others) == len(its_names[other]) == 1:
+                if len(others) == len(target_names[other]) == 1:
                     graph.cuts[BASE][name] = other
                     graph.cuts[TARGET][other] = name
         for graph in self._context.graphs:
@@ -71,11 +71,11 @@ class RegionFinder:
         for side in (BASE, TARGET):
             for position in graph.unmatched[side]:
                 components.add((side, position))
-            made = graph.produced[side]
+            produced = graph.produced[side]
             for position in graph.unmatched[side]:
                 for name in graph.consumed(side, position):
-                    if name in made and name not in graph.cuts[side]:
-                        components.join((side, position), (side, made[name]))
+                    if name in produced and name not in graph.cuts[side]:
+                        components.join((side, position), (side, produced[name]))
         for name, other in graph.cuts[BASE].items():
             ends = graph.produced[BASE].get(name), graph.produced[TARGET].get(other)
             if ends[BASE] is not None and ends[TARGET] is not None:
@@ -108,11 +108,11 @@ class RegionFinder:
             if self._is_nothing(graph, base, target):
                 continue
             node = (BASE, base[0]) if base else (TARGET, target[0])
-            mine = tuple(slots.get(components.find(node), ()))
+            region_slots = tuple(slots.get(components.find(node), ()))
             replaced = [position for position in base if position in graph.replaced]
-            own = [pair for position in replaced for pair in graph.output_pairs(position)]
-            region = cut_region(graph, base, target, mine, own)
-            anchor = base[0] if base else self._anchor(graph, region, mine, target[0])
+            pairs = [pair for position in replaced for pair in graph.output_pairs(position)]
+            region = cut_region(graph, base, target, region_slots, pairs)
+            anchor = base[0] if base else self._anchor(graph, region, region_slots, target[0])
             change = Change(
                 "replaced",
                 "",
@@ -123,14 +123,14 @@ class RegionFinder:
             )
             members = [(graph, side, place) for side, places in enumerate((base, target)) for place in places]
             self._context.region_changes.update(dict.fromkeys(members, change))
-            drafts.append(RegionDraft(graph, region, mine, change))
+            drafts.append(RegionDraft(graph, region, region_slots, change))
         return drafts
 
     @staticmethod
     def _is_nothing(graph: GraphComparison, base: list[int], target: list[int]) -> bool:
         """Whether the region is a single node, equal in both models, in equal lists of nodes."""
-        nodes, its_nodes = graph.nodes(BASE), graph.nodes(TARGET)
-        return base == target and len(base) == 1 and nodes[base[0]] == its_nodes[target[0]] and nodes == its_nodes
+        nodes, target_nodes = graph.nodes(BASE), graph.nodes(TARGET)
+        return base == target and len(base) == 1 and nodes[base[0]] == target_nodes[target[0]] and nodes == target_nodes
 
     def _join_dead_ends(self, graph: GraphComparison) -> None:
         """Join regions without consumers, one of each side, that consume the same values."""
@@ -139,10 +139,10 @@ class RegionFinder:
         for base, target in graph.components.sets():
             side, positions = (BASE, base) if base else (TARGET, target)
             nodes = graph.nodes(side)
-            made = {name for position in positions for name in nodes[position].output if name}
-            if (base and target) or made & used[side]:
+            outputs = {name for position in positions for name in nodes[position].output if name}
+            if (base and target) or outputs & used[side]:
                 continue
-            taken = [name for position in positions for name in graph.consumed(side, position) if name not in made]
+            taken = [name for position in positions for name in graph.consumed(side, position) if name not in outputs]
             names = [graph.translate(name) for name in taken] if side == BASE else list(taken)
             key = tuple(sorted(map(str, names)))
             ends.setdefault(key, ([], []))[side].append(positions[0])
@@ -165,11 +165,11 @@ def cut_region(
     base: list[int],
     target: list[int],
     slots: tuple[ChangedSlot, ...],
-    own: Iterable[tuple[str, str]] = (),
+    pairs: Iterable[tuple[str, str]] = (),
 ) -> Region:
     """Cut out the region of some nodes, with the values that cross its border.
 
-    `slots` are inputs outside that consume their outputs, `own` further pairs of outputs that are consumed outside.
+    `slots` are inputs outside that consume their outputs, `pairs` further outputs, in pairs, that are consumed outside.
     """
     ends = [
         (graph.cuts[TARGET][name], name) if side else (name, graph.cuts[BASE][name])
@@ -178,15 +178,15 @@ def cut_region(
         for name in graph.nodes(side)[position].output
         if name in graph.cuts[side] and not graph.near_consumers[side][name] <= set(positions)
     ]
-    crossing = [*((slot.old, slot.new) for slot in slots), *ends, *own]
+    crossing = [*((slot.old, slot.new) for slot in slots), *ends, *pairs]
     outputs = dict.fromkeys([(old, new) for old, new in crossing if old and new])
     inputs: dict[tuple[str | None, str | None], None] = {}
     constants: tuple[dict[str, None], dict[str, None]] = ({}, {})
     for side, positions in ((BASE, base), (TARGET, target)):
-        made = {name for position in positions for name in graph.nodes(side)[position].output}
+        produced = {name for position in positions for name in graph.nodes(side)[position].output}
         taken = [name for position in positions for name in graph.consumed(side, position)]
         for name in dict.fromkeys((*taken, *[pair[side] for pair in outputs])):
-            if not name or name in made:
+            if not name or name in produced:
                 continue
             if graph.constant(side, graph.source(side, name)) is not None:
                 constants[side][graph.source(side, name)] = None
@@ -201,18 +201,18 @@ def cut_region(
 def claim_region(draft: RegionDraft) -> None:
     """Claim everything that a region explains: its nodes, its constants, the inputs around it."""
     graph, region, change = draft.graph, draft.region, draft.change
-    claims, its_claims = [], list(change.target)
+    claims, target_claims = [], list(change.target)
     for position in region.base:
         # A node that stays belongs to the region only in the parts that the region changes.
         if graph.pair.target_of[position] < 0 or position in graph.replaced:
             claims.append(graph.node_address(position))
-    for side, addresses in ((BASE, claims), (TARGET, its_claims)):
+    for side, addresses in ((BASE, claims), (TARGET, target_claims)):
         for name in region.constants(side):
             constant = graph.constant(side, name)
             if constant is not None and not constant.is_paired(side):
                 addresses.append(constant.address)
     claims += [slot.claim for slot in draft.slots]
-    graph.context.ledger.add(change, claims, its_claims)
+    graph.context.ledger.add(change, claims, target_claims)
 
 
 def report_rewiring(slots: list[ChangedSlot]) -> None:
@@ -236,23 +236,23 @@ def report_rewiring(slots: list[ChangedSlot]) -> None:
 def _add_rewired(graph: GraphComparison, pattern: str, address: str, slots: list[ChangedSlot], place: str) -> Change:
     slot, context = slots[0], graph.context
     if slot.base is None or slot.target is None:
-        its_address = f"{graph.target_address}/output/{slot.other_place}"
+        target_address = f"{graph.target_address}/output/{slot.other_place}"
     else:
-        its_address = graph.node_address(slot.target, TARGET)
+        target_address = graph.node_address(slot.target, TARGET)
     details = []
     claims: tuple[list[str], list[str]] = ([], [])
-    for each in slots:
-        texts = source_text(graph, BASE, each.old), source_text(graph, TARGET, each.new)
-        details.append(Detail(f"{'output' if each.base is None else 'input'} {each.place}", *texts))
-        for side, name in enumerate((each.old, each.new)):
+    for rewired in slots:
+        texts = source_text(graph, BASE, rewired.old), source_text(graph, TARGET, rewired.new)
+        details.append(Detail(f"{'output' if rewired.base is None else 'input'} {rewired.place}", *texts))
+        for side, name in enumerate((rewired.old, rewired.new)):
             constant = graph.constant(side, name) if name else None
             if constant is not None and not constant.is_paired(side):
                 claims[side].append(constant.address)
     order = (graph.number, -1 if slot.base is None else slot.base)
-    change = Change("rewired", pattern, (address,), (its_address,), place, tuple(details), order=order)
+    change = Change("rewired", pattern, (address,), (target_address,), place, tuple(details), order=order)
     context.ledger.add(change, *claims)
-    context.rewired_slots += [(each, change) for each in slots]
-    context.ledger.take(change, [each.claim for each in slots])
+    context.rewired_slots += [(rewired, change) for rewired in slots]
+    context.ledger.take(change, [rewired.claim for rewired in slots])
     return change
 
 

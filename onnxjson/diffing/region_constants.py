@@ -13,6 +13,13 @@ from onnxjson.model.operators import operator_name
 Owned = dict[tuple[GraphComparison, str], RegionDraft]
 """Regions by the graph that defines the constant and its name in the base."""
 
+_MOST_TRACED: Final = 32
+"""Maximum number of traced constants of one region."""
+
+_SCALING: Final = frozenset({"Mul", "Div"})
+
+_WEIGHTED: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
 
 def claim_constants(context: DiffContext, drafts: list[RegionDraft]) -> None:
     """Make changes of constants that only a region consumes, with their names, consequences of that region."""
@@ -30,7 +37,7 @@ def claim_constants(context: DiffContext, drafts: list[RegionDraft]) -> None:
 
 def _find_own_constants(context: DiffContext, drafts: list[RegionDraft]) -> Owned:
     changed: set[tuple[GraphComparison, str]] = {(graph, name) for graph, name, _ in context.changed_constants}
-    found: Owned = {}
+    owned: Owned = {}
     for draft in drafts:
         if not draft.region.base or not draft.region.target:
             continue
@@ -41,8 +48,8 @@ def _find_own_constants(context: DiffContext, drafts: list[RegionDraft]) -> Owne
             key = constant.graph, name
             renamed = constant.graph.values[name] != name and not constant.graph.mostly_renamed
             if key in changed or renamed:
-                found.setdefault(key, draft)
-    return found
+                owned.setdefault(key, draft)
+    return owned
 
 
 def _leave_out_shared(context: DiffContext, wanted: Owned) -> None:
@@ -155,8 +162,8 @@ class Absorption:
         slots = tuple([slot for slot in draft.slots if slot.base != position or slot.graph is not graph])
         node = graph.nodes(BASE)[position]
         # If the region feeds the neighbour, the output of the neighbour is an output of the joined region.
-        own = graph.output_pairs(position) if len(slots) < len(draft.slots) else []
-        joined = cut_region(graph, base, target, slots, own)
+        pairs = graph.output_pairs(position) if len(slots) < len(draft.slots) else []
+        joined = cut_region(graph, base, target, slots, pairs)
         change.base = tuple([graph.node_address(each) for each in base])
         change.target = tuple([graph.node_address(each, TARGET) for each in target])
         change.region = joined
@@ -164,23 +171,15 @@ class Absorption:
         self._context.region_changes[graph, BASE, position] = change
         self._context.region_changes[graph, TARGET, partner] = change
         for name in node.input:
-            found = self._changes.get((graph, name))
-            if found is not None and found.into is None:
-                found.into = change
-        for found in graph.changes.get(position, ()):
-            found.into = change
+            absorbed = self._changes.get((graph, name))
+            if absorbed is not None and absorbed.into is None:
+                absorbed.into = change
+        for absorbed in graph.changes.get(position, ()):
+            absorbed.into = change
         claims = [slot.address for slot in draft.slots if slot not in slots]
         claims += [slot.address for slot in self._new_constants.get((graph, position), ())]
         self._context.ledger.claim(change, claims)
         return RegionDraft(graph, joined, slots, change)
-
-
-_MOST_TRACED: Final = 32
-"""Maximum number of traced constants of one region."""
-
-
-_SCALING: Final = frozenset({"Mul", "Div"})
-_WEIGHTED: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only: bool = False) -> list[Detail]:
@@ -196,13 +195,13 @@ def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only:
     computed: list[tuple[GraphConstant, str]] = []
     left = list(after)
     for constant, use in before[:_MOST_TRACED]:
-        found = _find_counterpart(graph, constant, left)
-        if found is None:
+        counterpart = _find_counterpart(graph, constant, left)
+        if counterpart is None:
             computed.append((constant, use))
         else:
-            left.remove(found)
-            if not is_scaling_only and (constant.name, use) != (found[0].name, found[1]):
-                details.append(Detail(f"constant {constant.name}", use, found[1]))
+            left.remove(counterpart)
+            if not is_scaling_only and (constant.name, use) != (counterpart[0].name, counterpart[1]):
+                details.append(Detail(f"constant {constant.name}", use, counterpart[1]))
     into = ", ".join(use for _, use in left)
     for constant, use in computed:
         operator = use.partition(" of ")[2]
@@ -224,12 +223,12 @@ def _find_counterpart(
     if not isinstance(tensor, Tensor):
         return None
     counterpart = graph.translate(constant.name)
-    ordered = sorted(candidates, key=lambda each: each[0].name != counterpart)
+    ordered = sorted(candidates, key=lambda candidate: candidate[0].name != counterpart)
     for compare in (graph.context.weights.equal, graph.context.weights.re_laid):
-        for each in ordered:
-            its = each[0].tensor
-            if isinstance(its, Tensor) and compare(tensor, its):
-                return each
+        for candidate in ordered:
+            other = candidate[0].tensor
+            if isinstance(other, Tensor) and compare(tensor, other):
+                return candidate
     return None
 
 
@@ -237,11 +236,11 @@ def _uses(
     graph: GraphComparison, side: int, positions: tuple[int, ...], names: tuple[str, ...]
 ) -> list[tuple[GraphConstant, str]]:
     """Return the constants that nodes consume with their use: ``input 1 of Conv``."""
-    found: dict[str, tuple[GraphConstant, str]] = {}
+    uses: dict[str, tuple[GraphConstant, str]] = {}
     known = set(names)
     for position in positions:
         node = graph.nodes(side)[position]
         for place, name in enumerate([graph.source(side, name) for name in node.input]):
-            if name in known and name not in found and (constant := graph.constant(side, name)) is not None:
-                found[name] = constant, f"input {place} of {operator_name(node.domain, node.op_type)}"
-    return list(found.values())
+            if name in known and name not in uses and (constant := graph.constant(side, name)) is not None:
+                uses[name] = constant, f"input {place} of {operator_name(node.domain, node.op_type)}"
+    return list(uses.values())

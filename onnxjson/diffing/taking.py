@@ -39,32 +39,32 @@ class Taking:
 
     Attributes:
         model: the model that takes.
-        found: the diff.
+        diff: the diff.
     """
 
-    def __init__(self, found: Diff, into: int) -> None:
+    def __init__(self, diff: Diff, into: int) -> None:
         """Prepare to take changes into the base (0) or the target (1) of a diff."""
-        self.found, self._into = found, into
-        alignment = found.alignment
+        self.diff, self._into = diff, into
+        alignment = diff.alignment
         sides = alignment.base, alignment.target
         self._index, other = sides[into], sides[1 - into]
         self.model = self._index.model
-        kept = _interface(found.base) & _interface(found.target)
+        kept = _interface(diff.base) & _interface(diff.target)
         self._values = list(self._value_pairs(kept))
         self._other = Index(renamed(other, self._names(other, kept)))
         nodes = {}
         for pair in alignment.graphs:
-            there = pair.base_of if into else pair.target_of
+            matches = pair.base_of if into else pair.target_of
             scope = (pair.base, pair.target)[into]
-            nodes[f"{scope.address}/node"] = [(position, place) for position, place in enumerate(there) if place >= 0]
+            nodes[f"{scope.address}/node"] = [(position, place) for position, place in enumerate(matches) if place >= 0]
         self._fields = difference(self.model, self._other.model, "", nodes)
 
     def _value_pairs(self, kept: set[str]) -> Iterator[tuple[Scope, Scope, dict[str, str]]]:
         """Yield the pairs of graphs, that of `model` first, with names of the other one -> names of their values."""
         more: dict[int, list[tuple[str, str]]] = {}
-        for region in self.found.regions.values():
+        for region in self.diff.regions.values():
             more.setdefault(id(region.pair), []).extend(region.outputs)
-        for pair in self.found.alignment.graphs:
+        for pair in self.diff.alignment.graphs:
             values, used = dict(pair.values), set(pair.values.values())
             for old, new in (*pair.cuts.items(), *more.get(id(pair), ())):
                 if old not in values and new not in used:
@@ -95,24 +95,24 @@ class Taking:
     @cached_property
     def places(self) -> dict[Unit, Place]:
         """The change of each unit of the difference, which has the names of `model`."""
-        found = {}
+        by_unit = {}
         for unit in units(self._fields):
             turned = Unit(_OPPOSITE.get(unit.kind, unit.kind), unit.target, unit.base) if self._into else unit  # type: ignore[arg-type]
-            place = self.found.place_of(turned)
+            place = self.diff.place_of(turned)
             if place is not None:
-                found[unit] = place
-        return found
+                by_unit[unit] = place
+        return by_unit
 
     @cached_property
     def elements(self) -> tuple[dict[str, set[Place]], dict[str, set[Place]]]:
         """The changes of nodes, values and constants by address: in `model`, and in the other model."""
-        found: tuple[dict[str, set[Place]], dict[str, set[Place]]] = ({}, {})
+        by_address: tuple[dict[str, set[Place]], dict[str, set[Place]]] = ({}, {})
         for unit, place in self.places.items():
             for side, address in enumerate((unit.base, unit.target)):
                 element = None if address is None else _ELEMENT.match(address)
                 if element is not None:
-                    found[side].setdefault(element[0], set()).add(place)
-        return found
+                    by_address[side].setdefault(element[0], set()).add(place)
+        return by_address
 
     def take(self, chosen: Collection[Place]) -> tuple[Model, frozenset[Place]]:
         """Return `model` with some changes, and all that were taken, since a change can need others.
@@ -133,11 +133,11 @@ class Taking:
                 problem = f"{listed(names, _SHOWN, ', ')} would not be defined"
             else:
                 model = self._with_new_names(rebuild(index, _in_order), wanted)
-                found = check_model(model)
-                new = Counter([finding.code for finding in found]) - known
+                findings = check_model(model)
+                new = Counter([finding.code for finding in findings]) - known
                 if not new:
                     return model, frozenset(wanted)
-                wrong = [each for each in found if each.code in new]
+                wrong = [finding for finding in findings if finding.code in new]
                 more = set(self._correcting(model, wrong)) - wanted
                 problem = wrong[0].message
             if not more:
@@ -146,7 +146,7 @@ class Taking:
 
     def _correcting(self, model: Model, wrong: Sequence[Finding]) -> Iterator[Place]:
         """Yield the changes of the operator set, and of the nodes that are wrong without them."""
-        for number, event in enumerate(self.found.events):
+        for number, event in enumerate(self.diff.events):
             if event.kind == "opset-changed":
                 yield from ((number, member) for member in range(len(event.members)))
         for element in filter(None, [_ELEMENT.match(each.address) for each in wrong]):
@@ -158,18 +158,18 @@ class Taking:
 
     def _needed(self, address: str, name: str) -> Iterator[Place]:
         """Yield the changes that define a value, or that let its consumers use another one."""
-        mine, theirs = self.elements
+        elements, other_elements = self.elements
         for scope in self._other.scopes:
             if scope.defines(name):
-                yield from theirs.get(_definer(scope, name), ())
+                yield from other_elements.get(_definer(scope, name), ())
         before = self._index.by_address.get(address)
         for position, _ in () if before is None else before.uses(name):
             if position is not None:
-                yield from mine.get(f"{address}/node/{position}", ())
+                yield from elements.get(f"{address}/node/{position}", ())
 
     def _with_new_names(self, model: Model, wanted: Collection[Place]) -> Model:
         """Rename values as in the other model, in the graphs whose renaming was taken."""
-        events = self.found.events
+        events = self.diff.events
         renamings = [events[event].members[place] for event, place in wanted if events[event].kind == "renamed"]
         graphs = {address for each in renamings for address in (each.base, each.target)[self._into]}
         if not graphs:

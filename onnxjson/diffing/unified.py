@@ -31,6 +31,24 @@ CONTEXT: Final = 3
 
 LineKind = Literal["file", "hunk", "context", "removed", "added"]
 
+_MARKS: Final[dict[LineKind, str]] = {"context": " ", "removed": "-", "added": "+"}
+
+_SECTION: Final = re.compile(
+    rb"""\s*(?:
+        \{"(?:op_type|name)":[ ]
+        | "(?:input|output|node|initializer|sparse_initializer|value_info|quantization_annotation|element_metadata
+            |functions|training_info|configuration|metadata_props|graph)":[ ][\[{]$
+    )""",
+    re.VERBOSE,
+)
+"""First lines of named parts: a node, a tensor, a list of the graph."""
+
+_Key = tuple[bool, str]
+"""Key of a tensor in both models: its name if it is unique (True), else its address."""
+
+_Range = tuple[str, int, int]
+"""Real path of a file, offset and length in bytes."""
+
 
 class DiffLine(NamedTuple):
     """One line of a diff."""
@@ -72,10 +90,10 @@ def diff_texts(old: bytes, new: bytes, old_name: str, new_name: str, *, context:
         yield from _hunk(group, old_lines, new_lines, context, sections)
 
 
-def _group(found: Sequence[LineChange], context: int) -> Iterator[list[LineChange]]:
+def _group(changes: Sequence[LineChange], context: int) -> Iterator[list[LineChange]]:
     """Group changes whose context lines overlap or touch."""
     group: list[LineChange] = []
-    for change in found:
+    for change in changes:
         if group and change.old_start - group[-1].old_end > 2 * context:
             yield group
             group = []
@@ -109,23 +127,9 @@ def _range(start: int, end: int) -> str:
     return str(start + 1) if length == 1 else f"{start + 1 if length else start},{length}"
 
 
-_MARKS: Final[dict[LineKind, str]] = {"context": " ", "removed": "-", "added": "+"}
-
-
 def _lines(kind: LineKind, lines: Sequence[bytes]) -> Iterator[DiffLine]:
     for line in lines:
         yield DiffLine(kind, _MARKS[kind] + line.decode("utf-8"))
-
-
-_SECTION: Final = re.compile(
-    rb"""\s*(?:
-        \{"(?:op_type|name)":[ ]
-        | "(?:input|output|node|initializer|sparse_initializer|value_info|quantization_annotation|element_metadata
-            |functions|training_info|configuration|metadata_props|graph)":[ ][\[{]$
-    )""",
-    re.VERBOSE,
-)
-"""First lines of named parts: a node, a tensor, a list of the graph."""
 
 
 class _Headings:
@@ -144,13 +148,6 @@ class _Headings:
                 break
         self._asked = max(at, self._asked)
         return self._latest
-
-
-_Key = tuple[bool, str]
-"""Key of a tensor in both models: its name if it is unique (True), else its address."""
-
-_Range = tuple[str, int, int]
-"""Real path of a file, offset and length in bytes."""
 
 
 class Place(NamedTuple):
@@ -195,16 +192,16 @@ def _digests(pair: Sequence[tuple[TensorSource, Tensor | None]], hashes: dict[_R
     """Return the SHA-256 of the bytes of a tensor on each side; none of them if they need not or cannot be compared."""
     if not any(tensor is not None and is_external(tensor) for _, tensor in pair):
         return None, None
-    found = [None if tensor is None else source.data(tensor) for source, tensor in pair]
-    ranges = [source.range(data) for (source, _), data in zip(pair, found, strict=True)]
+    payloads = [None if tensor is None else source.data(tensor) for source, tensor in pair]
+    ranges = [source.range(data) for (source, _), data in zip(pair, payloads, strict=True)]
     is_complete = not any(
         data is None and tensor is not None and is_external(tensor)
-        for (_, tensor), data in zip(pair, found, strict=True)
+        for (_, tensor), data in zip(pair, payloads, strict=True)
     )
     if not is_complete or (ranges[0] is not None and ranges[0] == ranges[1]):
         return None, None
     digests: list[str | None] = []
-    for (source, tensor), data, place in zip(pair, found, ranges, strict=True):
+    for (source, tensor), data, place in zip(pair, payloads, ranges, strict=True):
         try:
             digest = hashes.get(place) if place is not None else None
             digests.append(None if data is None else digest or sha256_of(data))
@@ -219,9 +216,9 @@ def _digests(pair: Sequence[tuple[TensorSource, Tensor | None]], hashes: dict[_R
 
 
 def _tensors(model: Model) -> dict[_Key, Tensor]:
-    found = [(address, record) for address, record in walk_with_addresses(model) if isinstance(record, Tensor)]
-    times = Counter(tensor.name for _, tensor in found)
+    tensors = [(address, record) for address, record in walk_with_addresses(model) if isinstance(record, Tensor)]
+    times = Counter(tensor.name for _, tensor in tensors)
     return {
         (True, tensor.name) if tensor.name and times[tensor.name] == 1 else (False, address): tensor
-        for address, tensor in found
+        for address, tensor in tensors
     }

@@ -11,15 +11,18 @@ from onnxjson.diffing.list_changes import Bulk, add_reordering, finish_list, pai
 from onnxjson.diffing.matching.alignment import pair_outputs
 from onnxjson.model.document import Function, ValueInfo
 
+_CAUSES: frozenset[Kind] = frozenset({"attribute-changed", "rewired", "field-changed"})
+"""Kinds of changes of a node that can change the types of its outputs."""
+
 
 def compare_outputs(graph: GraphComparison) -> dict[int, int]:
     """Pair the outputs of the graphs, and record those with other producers."""
     names = [scope.output_names for scope in graph.scopes]
     pairs = pair_outputs(*graph.scopes)
-    for position, there in pairs.items():
-        old, new = names[BASE][position] or "", names[TARGET][there] or ""
+    for position, place in pairs.items():
+        old, new = names[BASE][position] or "", names[TARGET][place] or ""
         if not graph.is_same_name(old, new):
-            graph.slots.append(ChangedSlot(graph, None, None, position, there, old, new))
+            graph.slots.append(ChangedSlot(graph, None, None, position, place, old, new))
     return pairs
 
 
@@ -44,10 +47,10 @@ def _interface(graph: GraphComparison, bulk: Bulk, field: str, pairs: dict[int, 
     base, target = [getattr(scope.graph, field) for scope in graph.scopes]
     names = [graph.translate(value.name or "") or value.name for value in base]
     pair_by_name(names, [value.name for value in target], pairs)
-    for position, there in pairs.items():
-        one, other = base[position], target[there]
+    for position, place in pairs.items():
+        one, other = base[position], target[place]
         if one is not other and one != other:
-            _declaration(graph, bulk, field, (position, there), one, other)
+            _declaration(graph, bulk, field, (position, place), one, other)
     for side, position, value in unpaired(base, target, pairs.items()):
         is_weight = field == "input" and value.name in graph.scopes[side].initializers
         pattern = f"{f'initializers as {field}s' if is_weight else field} {'added' if side else 'removed'}"
@@ -82,12 +85,12 @@ def _signature(graph: GraphComparison, base: Function, target: Function) -> None
         old, new = getattr(base, field), getattr(target, field)
         mapped = tuple([graph.translate(name) or name for name in old])
         same_names = sorted(mapped) == sorted(new)
-        address, its_address = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
+        address, target_address = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
         is_renamed = field == "output" and len(old) == len(new) and not same_names
         if mapped == new or is_renamed or ledger.claimed(address) is not None:
             continue
         if same_names:
-            add_reordering(graph.context, address, its_address, f"function {field}s", 1, graph.number)
+            add_reordering(graph.context, address, target_address, f"function {field}s", 1, graph.number)
             ledger.take(ledger.changes[-1], [address])
             continue
         details, paths = field_details(mapped, new, f"function {field}"), (f"/{field}", f"/{field}")
@@ -101,12 +104,12 @@ def compare_value_infos(graph: GraphComparison, bulk: Bulk, counterparts: dict[s
         return
     pairs = _value_info_pairs(graph, counterparts)
     changed = []
-    for position, there in pairs.items():
-        value, other = base[position], target[there]
+    for position, target_position in pairs.items():
+        value, other = base[position], target[target_position]
         if value is other or value == other:
             continue
         if value.type != other.type:
-            changed.append((position, there))
+            changed.append((position, target_position))
         bulk.add_documentation(graph, "value_info", "value_info", value, other)
         if details := unknown_field_details(value, other, value.name or ""):
             place = ("value_info", "unknown_fields")
@@ -134,11 +137,11 @@ def _value_info_pairs(graph: GraphComparison, counterparts: dict[str, tuple[str,
         # If a value is now computed twice, the value_info may belong to either of the two.
         if name in counterparts and places.get(paired) is None:
             paired, rewrite = counterparts[name]
-        there = places.get(paired) if paired else None
-        if there is None or there in taken:
+        place = places.get(paired) if paired else None
+        if place is None or place in taken:
             continue
-        taken.add(there)
-        pairs[position] = there
+        taken.add(place)
+        pairs[position] = place
         if rewrite is not None and name != paired:
             graph.context.ledger.claim(rewrite, [f"{graph.address}/value_info/{position}/name"])
     if len(pairs) < min(len(base), len(target)):
@@ -151,12 +154,12 @@ def _changed_types(graph: GraphComparison, bulk: Bulk, changed: Sequence[tuple[i
     base, target = graph.pair.base.graph.value_info, graph.pair.target.graph.value_info
     names = {base[position].name for position, _ in changed}
     same = {value.name for value in base if value.name and value.name not in names}
-    found: dict[str, Change | None] = dict.fromkeys(same)
-    for position, there in changed:
-        one, other = base[position], target[there]
-        _find(graph, one.name or "", found)
-        if (cause := found.get(one.name or "")) is not None:
-            addresses = f"{graph.address}/value_info/{position}/type", f"{graph.target_address}/value_info/{there}/type"
+    causes: dict[str, Change | None] = dict.fromkeys(same)
+    for position, place in changed:
+        one, other = base[position], target[place]
+        _find(graph, one.name or "", causes)
+        if (cause := causes.get(one.name or "")) is not None:
+            addresses = f"{graph.address}/value_info/{position}/type", f"{graph.target_address}/value_info/{place}/type"
             graph.context.ledger.claim(cause, addresses[:1], addresses[1:])
             continue
         texts = value_type_text(one.type), value_type_text(other.type)
@@ -182,38 +185,34 @@ def _unpaired_value_info(graph: GraphComparison, bulk: Bulk, position: int, valu
     bulk.add(graph, "value-info-changed", f"value_info {what}", ("value_info", what), details)
 
 
-_CAUSES: frozenset[Kind] = frozenset({"attribute-changed", "rewired", "field-changed"})
-"""Kinds of changes of a node that can change the types of its outputs."""
-
-
-def _find(graph: GraphComparison, start: str, found: dict[str, Change | None]) -> None:
-    """Find the nearest upstream change, up to values that are in `found`.
+def _find(graph: GraphComparison, start: str, causes: dict[str, Change | None]) -> None:
+    """Find the nearest upstream change, up to values that are in `causes`.
 
     Depth first, without recursion, since chains can be as long as the graph.
     """
-    if start in found:
+    if start in causes:
         return
-    pending = [(start, _before(graph, start, found))]
+    pending = [(start, _before(graph, start, causes))]
     while pending:
         name, before = pending[-1]
-        each = next(before, None)
-        if each is None:
+        source = next(before, None)
+        if source is None:
             pending.pop()
-            if pending and found[pending[-1][0]] is None:
-                found[pending[-1][0]] = found[name]
-        elif found[name] is not None:
+            if pending and causes[pending[-1][0]] is None:
+                causes[pending[-1][0]] = causes[name]
+        elif causes[name] is not None:
             pending[-1] = (name, iter(()))
-        elif each in found:
-            found[name] = found[each]
+        elif source in causes:
+            causes[name] = causes[source]
         else:
-            pending.append((each, _before(graph, each, found)))
+            pending.append((source, _before(graph, source, causes)))
 
 
-def _before(graph: GraphComparison, name: str, found: dict[str, Change | None]) -> Iterator[str]:
+def _before(graph: GraphComparison, name: str, causes: dict[str, Change | None]) -> Iterator[str]:
     """Record the own cause of a value; return the values that it is computed from, none if there is a cause."""
     producer = graph.producer(BASE, name)
-    found[name] = _own_cause(graph, name, None if producer is None else producer[0])
-    if found[name] is not None or producer is None:
+    causes[name] = _own_cause(graph, name, None if producer is None else producer[0])
+    if causes[name] is not None or producer is None:
         return iter(())
     return iter(list(dict.fromkeys(filter(None, graph.nodes(BASE)[producer[0]].input))))
 

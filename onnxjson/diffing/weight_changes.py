@@ -42,6 +42,13 @@ _DIRECTIONS: Final = _MOST_RANK + 8
 _SHARE: Final = 0.999
 """Part of the squares of a change that its rank explains."""
 
+_FEW: Final = 64
+"""Maximum size of constants whose elements beyond the tolerance are listed one by one."""
+
+_PAYLOAD_FIELDS: Final = (
+    "float_data", "int32_data", "string_data", "int64_data", "raw_data", "double_data", "uint64_data",
+)  # fmt: skip
+
 
 class TensorChange(NamedTuple):
     """The change of one constant."""
@@ -77,20 +84,20 @@ class ConstantComparer:
 
     def compare(self, one: Tensor, other: Tensor) -> TensorChange | None:
         """Return the change in dtype, dims, elements or storage of two constants, ignoring names and documentation."""
-        data, its = self._sources[0].data(one), self._sources[1].data(other)
+        old, new = self._sources[0].data(one), self._sources[1].data(other)
         storage = _storage_change(one, other)
         shape = Detail("type", type_text(one), type_text(other)) if type_text(one) != type_text(other) else None
         if STRING in (one.data_type, other.data_type) and one.data_type == other.data_type:
             return self._strings(one, other, shape) or storage
-        if data is None or its is None:
+        if old is None or new is None:
             return self._unreadable(one, other, shape) or storage
         if one.data_type != other.data_type:
-            return self._retyped(one, other, data, its)
+            return self._retyped(one, other, old, new)
         reshaped = None if shape is None else TensorChange("reshaped", "constant", (shape,))
         try:
-            if self.mode == "skip" or self._same(data, its):
+            if self.mode == "skip" or self._same(old, new):
                 return reshaped or storage
-            return self._changed(one, other, data, its, shape) or storage
+            return self._changed(one, other, old, new, shape) or storage
         except OnnxJsonError:
             # Lengths or digests differ, but the elements themselves are not available.
             details = Detail("elements", "not available", "not available"), *([shape] if shape is not None else [])
@@ -102,26 +109,26 @@ class ConstantComparer:
             return False
         if one.data_type == STRING:
             return one.string_data == other.string_data
-        data, its = self._sources[0].data(one), self._sources[1].data(other)
-        return data is not None and its is not None and self._same(data, its)
+        old, new = self._sources[0].data(one), self._sources[1].data(other)
+        return old is not None and new is not None and self._same(old, new)
 
     def re_laid(self, one: Tensor, other: Tensor) -> bool:
         """Whether the elements are equal in another order or shape."""
         if one.data_type != other.data_type or elements.element_count(one.dims) != elements.element_count(other.dims):
             return False
-        data, its = self._sources[0].data(one), self._sources[1].data(other)
-        if data is None or its is None or one.data_type is None or one.data_type not in BITS:
+        old, new = self._sources[0].data(one), self._sources[1].data(other)
+        if old is None or new is None or one.data_type is None or one.data_type not in BITS:
             return False
         try:
-            return order_free_hash(data, one.data_type) == order_free_hash(its, one.data_type)
+            return order_free_hash(old, one.data_type) == order_free_hash(new, one.data_type)
         except OnnxJsonError:
             return False
 
-    def _same(self, data: Data, its: Data) -> bool:
-        if len(data) != len(its):
+    def _same(self, old: Data, new: Data) -> bool:
+        if len(old) != len(new):
             return False
-        place = self._sources[0].range(data)
-        return (place is not None and place == self._sources[1].range(its)) or data == its
+        place = self._sources[0].range(old)
+        return (place is not None and place == self._sources[1].range(new)) or old == new
 
     def _strings(self, one: Tensor, other: Tensor, shape: Detail | None) -> TensorChange | None:
         if one.string_data == other.string_data:
@@ -143,32 +150,32 @@ class ConstantComparer:
         detail = Detail("elements", "not fitting the type", "not fitting the type")
         return TensorChange("weights-changed", "", (detail,))
 
-    def _retyped(self, one: Tensor, other: Tensor, data: Data, its: Data) -> TensorChange:
+    def _retyped(self, one: Tensor, other: Tensor, old: Data, new: Data) -> TensorChange:
         details = [Detail("type", type_text(one), type_text(other))]
         comparable = one.dims == other.dims and not {one.data_type, other.data_type} & {STRING, *COMPLEX_PARTS}
         if comparable and self.mode != "skip":
             with suppress(OnnxJsonError):
-                details += _numbers(measure(one, other, data, its), same_type=False)
+                details += _numbers(measure(one, other, old, new), same_type=False)
         return TensorChange("retyped", _dtypes(one, other), tuple(details))
 
-    def _changed(self, one: Tensor, other: Tensor, data: Data, its: Data, shape: Detail | None) -> TensorChange | None:
-        if len(data) == len(its) and self.re_laid(one, other):
-            axes = find_permutation(one, other, data, its)
+    def _changed(self, one: Tensor, other: Tensor, old: Data, new: Data, shape: Detail | None) -> TensorChange | None:
+        if len(old) == len(new) and self.re_laid(one, other):
+            axes = find_permutation(one, other, old, new)
             detail = Detail("same elements in another order", type_text(one), type_text(other))
             detail = Detail("axes in the order", None, axes) if axes is not None else detail
             return TensorChange("weights-re-laid", "", (detail,) if shape is None else (shape, detail))
         if shape is not None:
             # Elements of another shape have no counterparts.
             return TensorChange("weights-changed", "", (shape,))
-        found = measure(one, other, data, its, self._rtol, self._atol)
-        if self.mode == "tolerance" and found.is_within:
+        stats = measure(one, other, old, new, self._rtol, self._atol)
+        if self.mode == "tolerance" and stats.is_within:
             return None
-        details = _numbers(found, same_type=True)
+        details = _numbers(stats, same_type=True)
         if self.mode == "rank" and len(one.dims) == 2 and one.data_type not in COMPLEX_PARTS:
-            ranks = rank_details(one.dims, lambda: side_by_side(number_arrays(one, data), number_arrays(other, its)))
+            ranks = rank_details(one.dims, lambda: side_by_side(number_arrays(one, old), number_arrays(other, new)))
             details = [*ranks, *details]
-        if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX_PARTS:
-            details += self._elements(one, other, data, its)
+        if self.mode == "tolerance" and stats.count <= _FEW and one.data_type not in COMPLEX_PARTS:
+            details += self._elements(one, other, old, new)
         return TensorChange("weights-changed", "", tuple(details))
 
     def through_scales(self, one: QuantizedWeight, other: QuantizedWeight) -> list[Detail]:
@@ -194,13 +201,13 @@ class ConstantComparer:
         details = [Detail(THROUGH_SCALES, None, f"{scheme}: mean |difference| {share * 100:.2g} % of range")]
         return details + (rank_details(one.shape, pairs) if self.mode == "rank" and len(one.shape) == 2 else [])
 
-    def _elements(self, one: Tensor, other: Tensor, data: Data, its: Data) -> list[Detail]:
+    def _elements(self, one: Tensor, other: Tensor, data: Data, other_data: Data) -> list[Detail]:
         """Return a detail for each element that differs by more than the absolute tolerance."""
         import numpy
 
         before, after = [
             [each for array in number_arrays(tensor, payload) for each in array.tolist()]
-            for tensor, payload in ((one, data), (other, its))
+            for tensor, payload in ((one, data), (other, other_data))
         ]
         indices = numpy.ndindex(*one.dims)
         return [
@@ -210,19 +217,10 @@ class ConstantComparer:
         ]
 
 
-_FEW: Final = 64
-"""Maximum size of constants whose elements beyond the tolerance are listed one by one."""
-
-
 def _dtypes(one: Tensor, other: Tensor) -> str:
     if one.data_type == other.data_type:
         return "constant"
     return f"{format_data_type(one.data_type or 0)} -> {format_data_type(other.data_type or 0)}"
-
-
-_PAYLOAD_FIELDS: Final = (
-    "float_data", "int32_data", "string_data", "int64_data", "raw_data", "double_data", "uint64_data",
-)  # fmt: skip
 
 
 def _payloads(tensor: Tensor) -> tuple[object, ...]:
@@ -257,21 +255,21 @@ def _storage_change(one: Tensor, other: Tensor) -> TensorChange | None:
     return None
 
 
-def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
+def _numbers(stats: Measure, *, same_type: bool) -> list[Detail]:
     details = []
-    if found.changed > found.odd or not same_type:
+    if stats.changed > stats.odd or not same_type:
         details += [
-            Detail("max absolute difference", None, _number(found.absolute)),
-            Detail("max relative difference", None, "inf" if math.isinf(found.relative) else _number(found.relative)),
+            Detail("max absolute difference", None, _number(stats.absolute)),
+            Detail("max relative difference", None, "inf" if math.isinf(stats.relative) else _number(stats.relative)),
         ]
-    if found.odd:
-        details.append(Detail("elements that became or were NaN or infinite", None, f"{found.odd:,}"))
-    elif same_type and not found.changed:
+    if stats.odd:
+        details.append(Detail("elements that became or were NaN or infinite", None, f"{stats.odd:,}"))
+    elif same_type and not stats.changed:
         details.append(Detail("bits", "of signs of zero, NaNs or padding", "others"))
-    share = found.changed / found.count if found.count else 0.0
-    details.append(Detail("elements changed", None, f"{found.changed:,} of {found.count:,} ({share * 100:.3g} %)"))
-    if found.zeros[0] != found.zeros[1] and found.count:
-        before, after = [f"{zeros / found.count:.3g}" for zeros in found.zeros]
+    share = stats.changed / stats.count if stats.count else 0.0
+    details.append(Detail("elements changed", None, f"{stats.changed:,} of {stats.count:,} ({share * 100:.3g} %)"))
+    if stats.zeros[0] != stats.zeros[1] and stats.count:
+        before, after = [f"{zeros / stats.count:.3g}" for zeros in stats.zeros]
         details.append(Detail("sparsity", before, after))
     return details
 
@@ -329,7 +327,7 @@ def _rows(pairs: Pairs, columns: int) -> "Iterator[tuple[int, NDArray[Any]]]":
     start = 0
     for before, after in pairs():
         left = numpy.concatenate([left, after.astype(numpy.float64) - before.astype(numpy.float64)])
-        whole = left.size // columns
-        if whole:
-            yield start, left[: whole * columns].reshape(whole, columns)
-        start, left = start + whole, left[whole * columns :]
+        rows = left.size // columns
+        if rows:
+            yield start, left[: rows * columns].reshape(rows, columns)
+        start, left = start + rows, left[rows * columns :]

@@ -216,12 +216,12 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         wrong = correct_types(workspace.before, Index(sized), workspace.model_folder).complaints
         found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
     if found and not workspace.is_forced:
-        what = f"these nodes cannot have the shapes: {listed(_grouped(found), _SHOWN, '; ')}"
-        hint = "changes that belong together can be made in one script"
+        what = f"shape inference fails at {listed(_grouped(found), _SHOWN, '; ')}"
+        hint = "to make dependent changes at once, use a script"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise BrokenNodesError(f"{what}; {hint}", next(iter(found)))
-    return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()], *_shapeless_outputs(workspace))
+    return (*notes, *[f"shape inference fails at {text}" for text in found.values()], *_shapeless_outputs(workspace))
 
 
 def _grouped(complaints: Mapping[str, str]) -> list[str]:

@@ -46,13 +46,12 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
-    of Reshape, Expand and the like, and rows of constants that are the same for each sample. Where the batch gets a
-    name, nodes compute the numbers that a 0 or -1 cannot replace. If the batch cannot be followed, or samples would be
-    mixed, nothing is changed and every such node is named. Of a batch that already varies no constant has the size, so
-    it only must not be mixed; a note names the nodes where that is not known.
+    of Reshape, Expand and the like, and rows of constants that are the same for each sample. For a symbolic batch,
+    nodes that compute such shapes are added where 0 and -1 cannot express them. If the batch cannot be followed, or
+    samples would be mixed, nothing is changed and every such node is named. Of a batch that already varies no constant
+    has the size, so it only must not be mixed; a note names the nodes where that is not known.
     """
 
-    is_tried = True
     words: ClassVar = ("size",)
     examples: ClassVar = (
         '{"edit": "set-batch-size", "size": "N"}',
@@ -114,7 +113,7 @@ def resize(
     }  # fmt: skip
     problems += _problems(workspace, lost, noun)
     if problems and not partial:
-        raise EditError(_refusal(problems, noun))
+        raise EditError(_refusal(problems, noun, is_foldable=tracer.is_foldable))
     computed = ComputedSizes(workspace, *next(iter(places.items())))
     batch = (old, size if isinstance(size, int) else None)
     changes = ConstantChanges(workspace, tracer.requests, batch, computed, mixes=mixes)
@@ -311,10 +310,10 @@ def _listed(texts: list[str]) -> str:
     return listed(list(dict.fromkeys(texts)), _SHOWN)
 
 
-def _refusal(problems: list[str], noun: str) -> str:
-    advice = "where sizes are not known, fold constants first (the pass onnxruntime does)"
-    advice = advice if noun == "dimension" else f"`partial` changes the rest; {advice}"
-    return f"the {noun} cannot change: {listed(problems, _SHOWN, '; ')}; {advice}"
+def _refusal(problems: list[str], noun: str, *, is_foldable: bool = False) -> str:
+    advice = [] if noun == "dimension" else ["`partial` changes the rest"]
+    advice += ["where a shape is computed from known sizes, fold constants first (the pass onnxruntime)"] * is_foldable
+    return "; ".join([f"the {noun} cannot change: {listed(problems, _SHOWN, '; ')}", *advice])
 
 
 _COUNTING: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])

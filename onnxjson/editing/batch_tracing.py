@@ -5,7 +5,7 @@ their elements are: numbers, which may come from a constant that can be changed,
 operators are in `batch_rules`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -109,20 +109,38 @@ class Call:
 
     def inputs_behind(self, name: str) -> list[str]:
         """Return the inputs of the model from which a value is computed, apart from their sizes."""
-        waiting, seen, inputs = [(self.scope, name)], {name}, list[str]()
+        sources = self._sources(name)
+        return [
+            name for scope, name, is_size in sources if not is_size and scope.owner is None and name in scope.inputs
+        ]
+
+    def is_foldable(self, slot: int) -> bool:
+        """Whether an input is computed, in a way that cannot be followed, from constants and known sizes alone."""
+        elements = self.elements(slot) if self.has(slot) else []
+        if elements is not None and all([each.value is not None for each in elements]):
+            return False
+        sources = self._sources(self.node.input[slot])
+        sizes = [self.tracer.sizes(scope, name) if is_size else None for scope, name, is_size in sources]
+        return all([each is not None and all([isinstance(size, int) for size in each]) for each in sizes])
+
+    def _sources(self, name: str) -> Iterator[tuple[Scope, str, bool]]:
+        """Yield the values from which a value is computed, apart from constants, and whether only their sizes are."""
+        waiting, seen = [(self.scope, name)], {name}
         while waiting:
             scope, name = waiting.pop()
             around = Index.defining_scope(scope, name)
             if around is None or constant_tensor(scope, name) is not None:
                 continue
             if name not in around.producers:
-                inputs += [name] if around.owner is None and name in around.inputs else []
+                yield around, name, False
                 continue
             node = around.graph.node[around.producers[name][0]]
-            new = [] if node.op_type in ("Shape", "Size") else [*consumed_names(node)]
-            waiting += [(around, each) for each in new if each not in seen]
+            if node.op_type in ("Shape", "Size"):
+                yield around, node.input[0], True
+                continue
+            new = [each for each in consumed_names(node) if each not in seen]
+            waiting += [(around, each) for each in new]
             seen.update(new)
-        return inputs
 
     def has(self, slot: int) -> bool:
         """Whether an input is given."""
@@ -361,6 +379,8 @@ class Tracer:
         """Reasons why a node cannot be followed or cannot have another batch, by its address."""
         self.mixed: dict[str, str] = {}
         """Those of nodes that cannot have another batch."""
+        self.is_foldable = False
+        """Whether a node cannot be followed because of a shape that would be known with constants folded."""
         self.requests = Requests()
         self._resolved: dict[Scope, dict[str, Axes]] = {}
         """Axes of values without the batch of which more is known than onnx infers."""
@@ -439,6 +459,8 @@ class Tracer:
         except BlockedError as blocked:
             if children or self._is_concerned(call):
                 self.problems[call.ref.address] = str(blocked)
+                slot = self._rules.shape_inputs.get(call.node.op_type or "")
+                self.is_foldable |= slot is not None and call.is_foldable(slot)
                 if isinstance(blocked, MixedError):
                     self.mixed[call.ref.address] = str(blocked)
                 found.update(dict.fromkeys([name for name in call.node.output if name]))

@@ -12,10 +12,11 @@ from onnxjson.editing.deduplication import DeduplicateInitializers
 from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
+from onnxjson.editing.inlining import InlineFunctions
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
-from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
+from onnxjson.editing.opsets import ConvertOpset, StampOpset
 from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.shapes import SetDim, SetShape, TransposeInput
 from onnxjson.editing.tensor_values import CastTensor, SetTensor

@@ -240,8 +240,8 @@ _ELEMENTS: Final[dict[type[Record], Element]] = {
 class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays.
 
-    With weights, tensors of more than 64 elements get other elements, except integers of 32 and 64 bits and texts, so
-    that a model can be profiled, or a problem reported, without giving its weights away.
+    With weights, tensors of more than 64 elements are overwritten, except integers of 32 and 64 bits and texts, so
+    that a model can be profiled, or a problem reported, without revealing the weights.
     """
 
     words: ClassVar = ("what",)

@@ -58,7 +58,7 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
     of the other. By default, inputs are connected to outputs of the same names. A connected output is no longer an
     output, unless `outputs` names it. If the models import an operator set in two versions, the older model is
     converted. Names of the other model that exist already get a prefix, equal constants are merged, and functions and
-    metadata are united. All differences are reported.
+    metadata are merged. All differences are reported.
     """
 
     words = ("with",)

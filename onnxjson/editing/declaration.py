@@ -75,8 +75,6 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
     reads_shapes: ClassVar[bool] = True
     """Whether it reads stated shapes, which must be correct then."""
-    is_tried: ClassVar[bool] = False
-    """Whether its result is loaded in onnxruntime before it is written; see `onnxjson.running.loading`."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Steps of scripts as examples; the help shows them as command lines."""
 

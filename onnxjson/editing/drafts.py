@@ -297,7 +297,7 @@ def open_draft(path: Path) -> Draft:
     if not path.is_file():
         raise MissingInputError(f"{visible(str(path), None)} does not exist, so it is not a draft")
     path = Path(os.path.abspath(path))
-    is_ours = path.is_relative_to(STORE.root)
+    is_ours = path.is_relative_to(STORE.root) and STORE.is_own()
     return Draft(path, _origin_of(path.parent) if is_ours else None)
 
 

@@ -1,7 +1,7 @@
 """Edits of names: rename, set-name, name-nodes and prefix."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
@@ -12,9 +12,9 @@ from onnxjson.editing.name_changes import NameRule, name_rule, read_name_table
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.dimensions import dimension_names, with_dimension_names
-from onnxjson.model.display import visible
+from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Model, Node, Record, StringStringEntry
-from onnxjson.model.errors import EditError
+from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.renaming import collision_error, refuse_collisions, renamed
@@ -42,8 +42,12 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     )
 
     kind: Annotated[
-        NameKind, Meta(description="The kind of name; any: tensors and nodes; input, output: of the model.")
-    ]
+        NameKind | None,
+        Meta(
+            description="The kind of name; any: tensors and nodes; input, output: of the model. "
+            "By default the only kind of things that has the name."
+        ),
+    ] = None
     from_: Annotated[
         str | None, Role("name"), Meta(description="The name, or re: and a regular expression for whole names.")
     ] = field(default=None, name="from")
@@ -63,7 +67,8 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
 
     def change(self, workspace: Workspace) -> Outcome:
         change = self._changer(workspace)
-        match self.kind:
+        kind = self.kind or _only_kind(workspace, change)
+        match kind:
             case "node":
                 count = _rename_nodes(workspace, change, self.within)
             case "any":
@@ -75,7 +80,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
             case "metadata":
                 count = _rename_metadata(workspace, change)
             case _:
-                count = _rename_values(workspace, change, self.kind, self.within)
+                count = _rename_values(workspace, change, kind, self.within)
         return Outcome(count)
 
     def _changer(self, workspace: Workspace) -> NameRule:
@@ -90,6 +95,27 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
             return NameRule(self.names, None)
         assert self.mapping is not None
         return NameRule(read_name_table(workspace.file(self.mapping)), None)
+
+
+def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
+    """Return the only kind of things that has the names of a rule."""
+    if rule.names is None:
+        raise EditError("a pattern of names needs the kind of names: tensor, node, any, input, output, dim or metadata")
+    known: dict[NameKind, Collection[str | None]] = {
+        "tensor": {name for scope in workspace.index.scopes for name in scope.defined_names},
+        "node": {ref.node.name for ref in workspace.index.nodes()},
+        "dim": dimension_names(workspace.model),
+        "metadata": {entry.key for entries in _metadata(workspace.model) for entry in entries},
+    }
+    kinds = [kind for kind, names in known.items() if all([name in names for name in rule.names])]
+    shown = listed([f'"{visible(name)}"' for name in rule.names])
+    if not kinds:
+        every = [name for names in known.values() for name in names if name]
+        hint = suggest(next(iter(rule.names)), every)
+        raise SelectorError(f"nothing is called {shown}{f'; {hint}' if hint else ''}")
+    if len(kinds) > 1:
+        raise SelectorError(f"{shown} is the name of a {' and of a '.join(kinds)}; name the kind: {' or '.join(kinds)}")
+    return kinds[0]
 
 
 class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):

@@ -1,4 +1,4 @@
-"""Edits by native code of onnx: convert-opset and inline-functions; and stamp-opset, which only states a version."""
+"""Edits of versions: convert-opset, by native code of onnx; and stamp-opset, which only states a version."""
 
 import re
 from collections import Counter
@@ -15,17 +15,21 @@ from onnxjson.editing.sandbox import Counts, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
+from onnxjson.model.constants import RANDOM
+from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
-from onnxjson.model.errors import EditError, Finding, WorkerError
+from onnxjson.model.errors import EditError, Finding, OnnxJsonError, WorkerError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_operators
-from onnxjson.model.walking import rebuild, replace_records, with_nodes
+from onnxjson.model.walking import replace_records
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.light_model import LightModel
 from onnxjson.running.opset_conversion import NEWER_VALUES
 
-_NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
+_NO_ADAPTER: Final = re.compile(r"No Adapter (?:From|To) Version |No Previous Version of ")
+_REJECTED: Final = "the version converter of onnx rejects this model"
+_COMPUTED: Final = "No initializer or constant input to node found"
 _NODE_ADDRESS: Final = re.compile(r".*/node/[0-9]+")
 _SHOWN: Final = 6
 
@@ -132,50 +136,49 @@ def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
 
 def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> NewModel:
     for ref in nodes:
-        values = [each.s for each in ref.node.attribute if NEWER_VALUES.get((ref.node.op_type, each.s), 0) > version]
-        if values and values[0]:
-            name = f"{visible(ref.node.op_type or '')} with {visible(values[0].decode())}"
-            raise EditError(f"version {version} of the operators has no {name}", ref.address)
-    shown = LightModel(model, folder)
+        for value in [each.s for each in ref.node.attribute if each.s]:
+            needed = NEWER_VALUES.get((ref.node.op_type, value), 0)
+            if needed > version:
+                name = f"{visible(ref.node.op_type or '')} with {visible(value.decode())}"
+                text = f"version {version} of the operators has no {name} ({ref.address}); {_advice(needed)}"
+                raise EditError(text, ref.address)
+    merged = Counts()
     try:
-        after = shown.read(worker().convert_version(shown.data, version))
-    except WorkerError as error:
-        missing = _without_adapter(model, nodes, version, folder, str(error))
-        if missing:
-            raise EditError(
-                f"operators without an adapter to version {version}: {_operators(missing)}; "
-                "the converter of onnx cannot convert them",
-                missing[0].address,
-            ) from error
-        raise
+        result = _by_converter(model, version, folder, merged)
+    except (WorkerError, EditError) as error:
+        raise _Refusal(model, nodes, version, folder).of(error) from error
+    counts = "no node needed changes"
+    if merged.total():
+        changed = counted(merged["changed"], "node")
+        counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
+    return NewModel(result, (f"{counts}; redefined by opset {version}: {_operators(nodes, _SHOWN)}",))
+
+
+def _by_converter(model: Model, version: int, folder: Path | None, merged: Counts) -> Model:
+    """Convert with onnx; see `_refuse_wrong_nodes`, `check_not_worse` and `Worker.convert_version` for the errors."""
+    shown = LightModel(model, folder)
+    after = shown.read(worker().convert_version(shown.data, version))
     assert model.graph is not None
     if after.graph is None:
         raise EditError("the converter of onnx returned a model without a graph")
     old = imported_version(model.opset_import, "")
     converted = replace_records(after.graph, Node, lambda node: _without_old(node, old, version))
-    merged = Counts()
     graph = reconcile(model.graph, converted, merged)
     result = with_version(replace(model, graph=graph), "", version)
-    _refuse_wrong_nodes(model, result, version)
+    _refuse_wrong_nodes(model, result)
     check_not_worse(model, result, "the converter of onnx")
-    counts = "no node had to change"
-    if merged.total():
-        changed = counted(merged["changed"], "node")
-        counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
-    return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+    return result
 
 
-def _refuse_wrong_nodes(before: Model, after: Model, version: int) -> None:
-    """Raise if nodes use more than their operators have in another version."""
+def _refuse_wrong_nodes(before: Model, after: Model) -> None:
+    """Raise if nodes use more than their operators have in another version; with the address of the node before."""
     found = check_operators(after)
     if found and not check_operators(before):
         address = _NODE_ADDRESS.findall(found[0].address)[0]
         node = find_element(after, address).value
         assert isinstance(node, Node)
-        raise EditError(
-            f'version {version} of the operators cannot express the node of "{visible(node.output[0])}": '
-            f"{found[0].message}"
-        )
+        same = [ref for ref in Index(before).nodes() if ref.node.output[:1] == node.output[:1]]
+        raise EditError(found[0].message, same[0].address if same else "")
 
 
 def _without_old(node: Node, old: int | None, new: int) -> Node:
@@ -193,48 +196,92 @@ def _without_old(node: Node, old: int | None, new: int) -> Node:
     return replace(node, attribute=tuple(kept))
 
 
-def _without_adapter(
-    model: Model, nodes: Sequence[NodeRef], version: int, folder: Path | None, first: str
-) -> list[NodeRef]:
-    """Return all nodes that the converter cannot convert, found by trying each kind of node alone."""
-    match = _NO_ADAPTER.search(first)
-    if match is None:
-        return []
-    named = match[2] or match[3]
-    kinds = {named: True}
-    types = InferredTypes(Index(model), worker(), folder)
-    for ref in nodes:
-        name = ref.node.op_type or ""
-        if name not in kinds:
-            kinds[name] = _lacks_adapter(model, ref, types, version)
-    return [ref for ref in nodes if kinds[ref.node.op_type or ""]]
+class _Refusal:
+    """Why a model cannot be converted: found by converting nodes alone."""
+
+    def __init__(self, model: Model, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> None:
+        self._model, self._nodes, self._version, self._folder = model, nodes, version, folder
+        self._types = InferredTypes(Index(model), worker(), folder)
+
+    def of(self, error: OnnxJsonError) -> EditError:
+        """Return the error for what a conversion raised: the nodes at fault, and the version that they need."""
+        address = error.address if isinstance(error, EditError) else ""
+        named = [ref for ref in self._nodes if ref.address == address]
+        reasons = {ref.node.op_type: str(error) for ref in named} or self._reasons()
+        at_fault = named or [ref for ref in self._nodes if ref.node.op_type in reasons]
+        if not at_fault:
+            return EditError(f"the converter of onnx cannot convert the model to version {self._version}: {error}")
+        first = at_fault[0]
+        needed = {ref.node.op_type: self._needed(ref) for ref in reversed(at_fault)}
+        output = visible(first.node.output[0] if first.node.output else "")
+        reason = self._reason(first, reasons[first.node.op_type])
+        node = f'the node of "{output}" ({first.address})'
+        text = f"version {self._version} of the operators cannot express {node}: {reason}"
+        if len(at_fault) > 1:
+            counts = Counter(ref.node.op_type for ref in at_fault)
+            kinds = [f"{visible(name or '')} ({counts[name]:,}) needs version {needed[name]}" for name in counts]
+            text += f"; {listed(kinds, len(kinds))}"
+        return EditError(f"{text}; {_advice(max(needed.values()))}", first.address)
+
+    def _reason(self, ref: NodeRef, message: str) -> str:
+        name = visible(ref.node.op_type or "")
+        if ref.node.op_type in RANDOM and operators.since_version("", ref.node.op_type, self._version) is None:
+            return f"it has no {name}, and the definition of {name} would draw other numbers"
+        if _NO_ADAPTER.search(message) is not None:
+            return f"onnx has no conversion of {name} to it"
+        if _COMPUTED in message:
+            return f"{name} has an attribute there in place of an input that is no known constant"
+        if _REJECTED in message:
+            return f"onnx cannot convert {name} to it ({message.rpartition(': ')[2]})"
+        return message if name in message else f"the definition of {name}: {message}"
+
+    def _reasons(self) -> dict[str | None, str]:
+        """Return the operators that cannot be converted, with the message for the first node of each."""
+        first = {ref.node.op_type: ref for ref in reversed(self._nodes)}
+        tried = {name: self._alone(ref, self._version) for name, ref in first.items()}
+        reasons = {name: message for name, message in tried.items() if message}
+        # A node fails with what is inside it.
+        around = {
+            scope.owner.address
+            for ref in self._nodes
+            if ref.node.op_type in reasons
+            for scope in ref.scope.chain()
+            if scope.owner is not None
+        }
+        return {name: message for name, message in reasons.items() if first[name].address not in around}
+
+    def _needed(self, ref: NodeRef) -> int:
+        """Return the oldest version that can express a node."""
+        old = imported_version(self._model.opset_import, "") or self._version
+        between = range(self._version + 1, old)
+        return next((version for version in between if not self._alone(ref, version)), old)
+
+    def _alone(self, ref: NodeRef, version: int) -> str:
+        """Return the message for a node alone in a model; "" if it can be converted."""
+        node = ref.node
+        inputs: list[ValueInfo] = []
+        constants: list[Tensor] = []
+        for name in dict.fromkeys(filter(None, consumed_names(node))):
+            defining_scope = Index.defining_scope(ref.scope, name)
+            constant = defining_scope.initializer(name) if defining_scope is not None else None
+            if isinstance(constant, Tensor):
+                constants.append(constant)
+            else:
+                inputs.append(ValueInfo(name=name, type=self._types.type_of(ref.scope, name)))
+        outputs = [ValueInfo(name=name, type=self._types.type_of(ref.scope, name)) for name in node.output if name]
+        alone = Graph(
+            name="alone", node=(node,), input=tuple(inputs), output=tuple(outputs), initializer=tuple(constants)
+        )
+        model = replace(self._model, graph=alone, functions=(), training_info=())
+        try:
+            _by_converter(model, version, self._folder, Counts())
+        except (EditError, WorkerError) as error:
+            return str(error)
+        return ""
 
 
-def _lacks_adapter(model: Model, ref: NodeRef, types: InferredTypes, version: int) -> bool:
-    """Whether the converter has no adapter for a node alone in a model."""
-    node = ref.node
-    inputs: list[ValueInfo] = []
-    constants: list[Tensor] = []
-    for name in dict.fromkeys(filter(None, node.input)):
-        defining_scope = Index.defining_scope(ref.scope, name)
-        constant = defining_scope.initializer(name) if defining_scope is not None else None
-        if isinstance(constant, Tensor):
-            constants.append(constant)
-        else:
-            inputs.append(ValueInfo(name=name, type=types.type_of(ref.scope, name)))
-    alone = Graph(
-        name="alone",
-        node=(node,),
-        input=tuple(inputs),
-        output=tuple([ValueInfo(name=name) for name in node.output if name]),
-        initializer=tuple(constants),
-    )
-    whole = Model(ir_version=model.ir_version, graph=alone, opset_import=model.opset_import)
-    try:
-        worker().convert_version(LightModel(whole, None).data, version)
-    except WorkerError as error:
-        return _NO_ADAPTER.search(str(error)) is not None
-    return False
+def _advice(version: int) -> str:
+    return f"convert to version {version} or newer, or replace the node first"
 
 
 def check_not_worse(before: Model, after: Model, who: str) -> None:
@@ -299,7 +346,6 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     changes. ir_version stays.
     """
 
-    is_tried = True
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 
@@ -311,74 +357,8 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     def change(self, workspace: Workspace) -> Outcome:
         found = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)
         if found.model is not workspace.model:
+            is_typed = workspace.typed is workspace.model
             workspace.replace_model(found.model)
+            if is_typed:  # All values that are still there have the types that they had.
+                workspace.keep_types()
         return Outcome(1, found.notes)
-
-
-class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-functions"):
-    """Replace calls of the model's functions with the bodies of these functions.
-
-    Nodes of the bodies keep their metadata; that of the calls is lost.
-    """
-
-    examples = ('{"edit": "inline-functions"}',)
-
-    def change(self, workspace: Workspace) -> Outcome:
-        before = workspace.model
-        if not before.functions:
-            return Outcome(0, ("the model has no functions",))
-        if before.graph is None:
-            raise EditError("the model has no graph")
-        after = _inlined(before, workspace.model_folder)
-        left = {operators.function_key(each) for each in after.functions}
-        explicit = _with_defaults(before, left)
-        if explicit is not before:
-            after = _inlined(explicit, workspace.model_folder)
-        assert after.graph is not None
-        functions = tuple([each for each in before.functions if operators.function_key(each) in left])
-        merged = Counts()
-        graph = reconcile(before.graph, after.graph, merged)
-        graph = _with_value_info(graph, after.graph)
-        result = replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
-        check_not_worse(before, result, "the inliner of onnx")
-        workspace.replace_model(result)
-        notes = [f"{merged['removed']:,} calls were replaced by {merged['added']:,} nodes"]
-        if functions:
-            names = listed([visible(name) for name in sorted({each.name or "" for each in functions})], 5)
-            notes.append(f"{len(functions):,} functions stay, since they import other versions than the model: {names}")
-        return Outcome(len(before.functions) - len(functions), tuple(notes))
-
-
-def _inlined(model: Model, folder: Path | None) -> Model:
-    shown = LightModel(model, folder)
-    return shown.read(worker().inline_functions(shown.data))
-
-
-def _with_defaults(model: Model, left: set[operators.OperatorKey]) -> Model:
-    """Add defaults of attributes to calls of functions not in `left`; the inliner ignores them (seen in onnx 1.23)."""
-    keys = {operators.function_key(each): each.attribute_proto for each in model.functions}
-    defaults = {key: values for key, values in keys.items() if values and key not in left}
-    if not defaults:
-        return model
-
-    def explicit(node: Node) -> Node:
-        values = defaults.get(operators.operator_key(node), ())
-        given = {each.name for each in node.attribute}
-        more = tuple([each for each in values if each.name not in given])
-        return replace(node, attribute=(*node.attribute, *more)) if more else node
-
-    return rebuild(Index(model), lambda _, graph: with_nodes(graph, explicit))
-
-
-def _imports(before: Model, after: Model) -> tuple[OperatorSetId, ...]:
-    there = {operators.plain_domain(each.domain) for each in before.opset_import}
-    more = [each for each in after.opset_import if operators.plain_domain(each.domain) not in there]
-    return (*before.opset_import, *more)
-
-
-def _with_value_info(graph: Graph, after: Graph) -> Graph:
-    """Add the value_info of the bodies of functions."""
-    known = {each.name for each in (*graph.value_info, *graph.input, *graph.output)}
-    made = {name for node in graph.node for name in node.output}
-    more = tuple([each for each in after.value_info if each.name in made and each.name not in known])
-    return replace(graph, value_info=(*graph.value_info, *more)) if more else graph

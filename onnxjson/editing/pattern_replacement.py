@@ -44,11 +44,10 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
     attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
-    output. A match of which something inside is used elsewhere is refused, or with keep, what is used stays; with
-    where-possible, refused matches stay as they are.
+    output. Matches with inner values used elsewhere are refused; keep keeps those nodes, where-possible skips such
+    matches.
     """
 
-    is_tried = True
     words = ("pattern", "replacement")
     examples = (
         '{"edit": "replace-pattern", "pattern": "Mul($x, Sigmoid($x))", "replacement": "Swish($x)"}',

@@ -4,7 +4,8 @@ Places belong to an editor. The changes of one that `Model.edit` made change the
 nodes; those of `Model.select` return a changed model only.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -17,10 +18,11 @@ from onnxjson.editing.names import Rename
 from onnxjson.editing.nodes import AddNode
 from onnxjson.editing.tensor_values import set_elements
 from onnxjson.editing.workspace import Chosen, NodeChange, Workspace
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
+from onnxjson.model.methods import Tabular
 from onnxjson.model.operators import attribute_types
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.names import TensorRef
@@ -71,6 +73,18 @@ class Editor:
     def tensor(self, selector: str) -> "TensorPlace":
         """Return the only tensor that a selector finds now; see `Model.tensor`."""
         return TensorPlace(self, self.workspace.tensor(selector))
+
+    def nodes(self) -> "Places":
+        """Return the nodes of the main graph."""
+        return Places([Place(self, ref) for ref in self.workspace.index.nodes() if ref.scope is self.workspace.main])
+
+    def value(self, name: str) -> "TensorPlace":
+        """Return a value of the main graph by its exact name.
+
+        Raises:
+            SelectorError: the main graph has none of that name.
+        """
+        return TensorPlace(self, self.workspace.tensor(in_quotes(name)))
 
     def rewrite(self, *changes: Change | Iterable[Change]) -> Model:
         """Apply edits, scripts or patches, and return the changed model; see `onnxjson.apply`."""
@@ -150,6 +164,36 @@ class Place(NodeChanges):
         return self._ref.node
 
     @property
+    def name(self) -> str:
+        """The name of the node, "" if it has none."""
+        return self.node.name or ""
+
+    @property
+    def op_type(self) -> str:
+        """The operator, such as "Conv"."""
+        return self.node.op_type or ""
+
+    @property
+    def domain(self) -> str:
+        """The domain of the operator; "" for those of ONNX."""
+        return self.node.domain or ""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The values of the attributes by name, read-only."""
+        return self.node.attributes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs; "" for one that is omitted."""
+        return self.node.input
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return self.node.output
+
+    @property
     def address(self) -> str:
         """Its address in the model, such as ``/graph/node/3``."""
         return self._ref.address
@@ -214,10 +258,15 @@ class Place(NodeChanges):
         self._position = int(position)
 
 
-class Places(NodeChanges, tuple[Place, ...]):
+class Places(Tabular, NodeChanges, tuple[Place, ...]):
     """Nodes at their places in a model; ``Places(each for each in places if ...)`` selects some of them."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        kinds = Counter(visible(place.op_type) for place in self)
+        shown = listed([f"{count} {kind}" for kind, count in kinds.most_common()], 4)
+        return f"<Places: {counted(len(self), 'node')}{f': {shown}' if shown else ''}>"
 
     @property
     def _places(self) -> Sequence[Place]:

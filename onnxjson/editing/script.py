@@ -44,11 +44,6 @@ class Script(msgspec.Struct, frozen=True):
     warnings: tuple[Finding, ...] = ()
     """Warnings of the reader, such as that comments in the text are lost when the script is written again."""
 
-    @property
-    def is_tried(self) -> bool:
-        """Whether the result of one of its edits is loaded in onnxruntime before it is written."""
-        return any(edit.is_tried for edit in self.edits)
-
     @classmethod
     def load(cls, path: str | Path) -> "Script":
         """Read the script in a file.

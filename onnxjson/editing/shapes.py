@@ -36,11 +36,10 @@ ShapeText = tuple[int | str, ...]
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
 
-    Constant shapes of Reshape nodes follow. If nodes cannot have the shape, or other sizes for a name in it, nothing is
-    changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
+    The target shapes of Reshape nodes are updated. If nodes cannot have the shape, or other sizes for a name in it,
+    nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
     """
 
-    is_tried = True
     words: ClassVar = ("tensor", "shape")
     examples: ClassVar = (
         '{"edit": "set-shape", "tensor": "image", "shape": ["N", 3, 256, 256]}',
@@ -55,7 +54,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
         dict[str, ShapeText] | None, Meta(description="Instead of tensor and shape: several shapes by names.")
     ] = None
     propagate: Annotated[bool, Meta(description="Adapt other types; if false, only the given shapes change.")] = True
-    anyway: Annotated[bool, Meta(description="Set shapes that nodes cannot have, and only report the nodes.")] = False
+    anyway: Annotated[bool, Meta(description="Set them anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.shapes is None) == (self.tensor is None) or (self.tensor is None) != (self.shape is None):
@@ -79,7 +78,6 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
     """
 
-    is_tried = True
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
         '{"edit": "set-dim", "dim": "batch", "size": 4}',
@@ -87,37 +85,49 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         '{"edit": "set-dim", "tensor": "input_ids", "axis": 1, "size": "length", "follow": true}',
     )
 
-    dim: Annotated[str | None, Role("dim"), Meta(min_length=1, description="The name of the dimension.")] = None
+    dim: Annotated[
+        str | None, Role("dim"), Meta(min_length=1, description="The name of the dimension, or VALUE:AXIS.")
+    ] = None
     tensor: Annotated[
         str | None, Role("tensor"), Meta(description="Instead of dim: the value that has the dimension.")
     ] = None
     axis: Annotated[int | None, Meta(description="The axis of the tensor; -1 is the last.")] = None
     size: Annotated[int | str, Meta(ge=0, description='The size, another name, or "?" for unknown.')]
     follow: Annotated[bool, Meta(description="Follow the axis of an input through all nodes and constants.")] = False
-    anyway: Annotated[bool, Meta(description="Set a size that nodes cannot have, and only report the nodes.")] = False
+    anyway: Annotated[bool, Meta(description="Set it anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.dim is None) == (self.tensor is None) or (self.tensor is None) != (self.axis is None):
             raise EditError("set-dim needs either `dim`, or `tensor` and `axis`")
+        place = self.tensor or "", self.axis or 0
         if self.dim is not None:
-            return self._named(workspace, self.dim)
-        assert self.tensor is not None
-        assert self.axis is not None
-        scope, name = workspace.value(self.tensor)
+            named = self._place(workspace, self.dim)
+            if named is None:
+                return self._named(workspace, self.dim)
+            place = named
+        axis = place[1]
+        scope, name = workspace.value(place[0])
         stated = workspace.index.type_of(scope, name)
         shape = stated.tensor_type.shape if stated is not None and stated.tensor_type is not None else None
         if shape is None:
             raise EditError(f'the shape of "{visible(name)}" is not known; set all of it with set-shape')
-        if not -len(shape.dim) <= self.axis < len(shape.dim):
-            there = counted(len(shape.dim), "dimension")
-            raise EditError(f'"{visible(name)}" has {there}, none at {self.axis}')
-        axis = self.axis % len(shape.dim)
+        if not -len(shape.dim) <= axis < len(shape.dim):
+            raise EditError(f'"{visible(name)}" has {counted(len(shape.dim), "dimension")}, none at {axis}')
+        axis %= len(shape.dim)
         if self.follow:
             return self._followed(workspace, name, axis)
         new = list(shape.dim)
         new[axis] = with_dimension(new[axis], _size(self.size))
         workspace.is_forced |= self.anyway
         return Outcome(1, _set_shapes(workspace, {(scope, name): tuple(new)}))
+
+    @staticmethod
+    def _place(workspace: Workspace, dim: str) -> tuple[str, int] | None:
+        """Return the value and the axis that ``VALUE:AXIS`` names; None if it is the name of a dimension."""
+        name, _, axis = dim.rpartition(":")
+        if not name or not axis.lstrip("-").isdecimal() or dim in dimension_names(workspace.model):
+            return None
+        return name, int(axis)
 
     def _followed(self, workspace: Workspace, name: str, axis: int) -> Outcome:
         if name not in workspace.main.inputs or self.size in (0, UNKNOWN):

@@ -29,6 +29,7 @@ from onnxjson.editing.declaration import (
 )
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.values import ValueMistakeError, write_value
+from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 
@@ -123,6 +124,8 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
     spare = len(free) - sum(each.required for each in open_places)
     for parameter in open_places:
         if not parameter.required:
+            if free and len(free) < len(open_places) and free[0] not in (parameter.shape.choices or free):
+                continue  # `rename old new` has no kind
             spare -= 1
         if parameter.required or spare >= 0:
             if not free:
@@ -213,14 +216,27 @@ def _many(shape: Shape, texts: Sequence[str]) -> Any:
         return found
     items: list[Any] = []
     for text in texts:
-        members = json_or_text(text) if text.startswith("[") else None
-        if isinstance(members, list):
+        members = _json_list(text, item)
+        if members is not None:
             items += members
         elif item.form in JOINED:
-            items += [_single(item, part.strip()) for part in text.split(",")] if text else []
+            items += [_single(item, part) for part in split_dimensions(text)]
         else:
             items.append(_single(item, text))
     return items
+
+
+def _json_list(text: str, item: Shape) -> list[Any] | None:
+    """Return the list in a JSON text; None for other texts, and for names of dimensions between brackets."""
+    if not text.startswith("["):
+        return None
+    try:
+        members = json_or_text(text)
+    except ValueMistakeError:
+        if item.form in JOINED and '"' not in text and text.endswith("]"):
+            return None
+        raise
+    return members if isinstance(members, list) else None
 
 
 def spell(edit: Edit) -> list[str]:
@@ -235,7 +251,7 @@ def spell_words(edit: Edit) -> tuple[list[str], list[str]]:
     values = non_default_parameters(edit)
     free: list[str] = []
     for parameter in positional(type(edit)):
-        if parameter.name not in values or not parameter.required:
+        if parameter.name not in values:
             break
         texts = spell_value(parameter.shape, values[parameter.name])
         if len(texts) != 1 or texts[0].startswith("-"):
@@ -270,7 +286,10 @@ def spell_value(shape: Shape, value: Any) -> list[str]:
         if not texts or any([text.startswith("[") for text in texts]) or item.form in ("list", "mapping"):
             return [write_value(value)]
         if item.form in JOINED:
-            if all([_is_spelled(item, each) and _can_be_joined(text) for text, each in zip(texts, value, strict=True)]):
+            can = all(
+                [_is_spelled(item, each) and _can_be_joined(text) for text, each in zip(texts, value, strict=True)]
+            )
+            if can and split_dimensions(",".join(texts)) == texts:
                 return [",".join(texts)]
             return [write_value(value)]
         return texts
@@ -301,7 +320,7 @@ def _is_spelled(shape: Shape, value: int | str) -> bool:
 
 def _can_be_joined(text: str) -> bool:
     """Whether an item is read back unchanged from between commas."""
-    return bool(text) and "," not in text and text == text.strip()
+    return bool(text) and split_dimensions(f"{text},1") == [text, "1"]
 
 
 def positional(edit: type[Declared]) -> list[Parameter]:

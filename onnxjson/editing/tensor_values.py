@@ -162,7 +162,6 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
 
     reads_shapes = False
     words = ("tensor", "dtype")
-    is_tried = True
     examples = (
         '{"edit": "cast-tensor", "tensor": "axes", "dtype": "int64"}',
         '{"edit": "cast-tensor", "tensor": "*", "dtype": "int32"}',

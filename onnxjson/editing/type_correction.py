@@ -28,10 +28,11 @@ from onnxjson.editing.type_relations import (
     results,
     with_names,
     with_shape,
+    with_sizes,
     with_type,
 )
 from onnxjson.model.dataflow import consumed_names, consumes_any
-from onnxjson.model.display import visible
+from onnxjson.model.display import visible, whole_texts
 from onnxjson.model.document import Dimension, Function, Model, Node, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -263,7 +264,8 @@ class _Correction(_Decisions):
         there = self.difference.twins.get(scope)
         old = there.types.get(name) if there is not None and name in there.output_names else stated.type
         if name in self.decided[scope] and old is not None and value.type is not None and old != value.type:
-            now, was = (visible(shown_type(each)) for each in (value.type, old))
+            with whole_texts(False):  # A person reads this, even where a program reads the output.
+                now, was = (visible(shown_type(each)) for each in (value.type, old))
             note = f'the output "{visible(name)}" changed from {was} to {now}{assumed}'
             cause = self.causes.get((scope, name))
             self._notes.append(f"{note}; not all of it is known after {cause}" if cause is not None else note)
@@ -374,6 +376,8 @@ class _Step(_Decisions):
                     self.given[scope].add(name)
                     self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
+        if stated is not None and self._difference.only_narrows:
+            found = with_sizes(stated, found)
         is_same = self._is_same(scope, name, found, stated)
         if not is_same:
             self.types[scope][name] = found

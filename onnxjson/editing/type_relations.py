@@ -6,7 +6,7 @@ Records that an edit does not change stay the same objects, so comparing models 
 import heapq
 import math
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -201,6 +201,19 @@ def with_names(stated: Type | None, found: Type, claimed: set[str]) -> Type:
     return found if named == tensor.shape.dim else with_shape(found, replace(tensor.shape, dim=named))
 
 
+def with_sizes(stated: Type, found: Type | None) -> Type | None:
+    """Return an inferred type with the stated sizes that it leaves open."""
+    sizes, tensor = dims_of(stated), None if found is None else found.tensor_type
+    if sizes is None or stated.tensor_type is None or (found is not None and tensor is None):
+        return found
+    dims = (Dimension(),) * len(sizes) if tensor is None or tensor.shape is None else tensor.shape.dim
+    if len(dims) != len(sizes) or not any([isinstance(size, int) for size in sizes]):
+        return found
+    pairs = zip(dims, sizes, strict=True)
+    filled = [with_dimension(a, b) if size_of(a) is None and isinstance(b, int) else a for a, b in pairs]
+    return with_shape(stated if found is None else found, TensorShape(dim=tuple(filled)))
+
+
 def _named_dims(stated: Type) -> list[str] | None:
     """Return the names of the dimensions of a tensor type, "" for others; None if the rank is not known."""
     tensor = tensor_of(stated)
@@ -257,6 +270,25 @@ class Difference(Correspondence):
         for scope in new.scopes:
             self._compare(scope)
         self._compare_functions()
+
+    @cached_property
+    def only_narrows(self) -> bool:
+        """Whether the edit only states open sizes of inputs, so that the sizes stated of other values still hold."""
+        main, there = self.new.main, self.old.main
+        if main is None or there is None or self.old.model.functions is not self.new.model.functions:
+            return False
+        before, after = there.graph, main.graph
+        assert isinstance(before, Graph)
+        assert isinstance(after, Graph)
+        if before.node is not after.node or before.initializer is not after.initializer:
+            return False
+        pairs = [(dims_of(there.types.get(name)), dims_of(main.types.get(name))) for name in main.inputs]
+        return list(there.inputs) == list(main.inputs) and all([
+            old == new
+            or (old is not None and new is not None and len(old) == len(new)
+                and all([not isinstance(a, int) or a == b for a, b in zip(old, new, strict=True)]))
+            for old, new in pairs
+        ])  # fmt: skip
 
     def _compare(self, scope: Scope) -> None:
         there = self.twins.get(scope)

@@ -8,6 +8,7 @@ that crashes, hangs or fills the memory ends this process only; the next model g
 """
 
 import importlib
+import json
 import logging
 import os
 import queue
@@ -312,7 +313,7 @@ def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     line = b""
     try:
         assert process.stdin is not None
-        process.stdin.write(msgspec.json.encode(list(words)) + b"\n")
+        process.stdin.write(json.dumps(list(words)).encode() + b"\n")  # msgspec refuses paths that are not UTF-8
         process.stdin.flush()
         line = _answer(process, begin + limits.seconds)
     except OSError:

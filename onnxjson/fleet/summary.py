@@ -77,7 +77,8 @@ def summarise(rows: Iterable[Row]) -> Summary:
 
 _OUTSIDE: Final = "with different outputs"
 _WITHIN: Final = "with outputs that differ within the tolerance"
-_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _WITHIN)
+_UNKNOWN: Final = "with outputs that could not be compared"
+_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _UNKNOWN, _WITHIN)
 
 
 def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
@@ -100,7 +101,9 @@ def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
         number = f"{worst:.3g}" if worst < math.inf else "not finite"
         text = problems[0] if problems else f"{number} in {output['name']}"
         changes = sum(_worst(each) > 0 for each in outputs)
-        if row.status == "findings" or worst:
+        if names := report["not_compared"]:
+            yield _UNKNOWN, len(names), Group(row.model, len(names), (", ".join(names),))
+        elif row.status == "findings" or worst:
             yield _OUTSIDE if row.status == "findings" else _WITHIN, worst, Group(row.model, changes, (text,))
     if place is not None:
         yield "moved", changes, Group(row.model, changes, (f"to {place}",))

@@ -81,16 +81,21 @@ def convert(path: Path) -> Pieces:
 
 def _model_text(path: Path) -> Pieces:
     started = time.monotonic()
-    is_big = path.stat().st_size >= _CACHED_FROM
+    before = path.stat()
+    is_big = before.st_size >= _CACHED_FROM
     sha256 = _sha256(path) if is_big else ""
     if is_big and (text := read_cached(sha256)) is not None:
         return [text]
     from onnxjson.git import shown_text
 
     pieces, is_complete = shown_text.text_of(path, partial(_reason, path))
-    if is_complete and is_big and time.monotonic() - started > _WORTH_KEEPING:
-        cache_text(sha256, pieces)
+    if is_complete and is_big and time.monotonic() - started > _WORTH_KEEPING and _facts(path.stat()) == _facts(before):
+        cache_text(sha256, pieces)  # The text is that of the file whose hash was read.
     return pieces
+
+
+def _facts(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _pointer(path: Path) -> "Pointer | None":

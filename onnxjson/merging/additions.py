@@ -23,6 +23,17 @@ from onnxjson.model.operators import plain_domain, since_version
 from onnxjson.patching.changes import Change, Fields, Members
 from onnxjson.patching.listing import change_at
 
+_LISTS: Final = ("input", "output", "value_info")
+"""The lists of a graph that declare types of values."""
+
+Sizes = Mapping[str, int | str | None]
+"""Names of dimensions that one side removed -> their replacement; None if that is not the same everywhere."""
+
+_OPERATOR: Final = ("op_type", "domain", "overload")
+
+_Versions = Mapping[str, int | None]
+"""Versions of operator sets by domain."""
+
 
 class _Layer(NamedTuple):
     """A new node of one side, inserted between a value and all its consumers."""
@@ -77,10 +88,10 @@ def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) ->
             continue
         if (at, number) not in additions:
             additions[at, number] = _AddedNodes(origins.added(f"{at}/node", number))
-        own = additions[at, number]
+        added_nodes = additions[at, number]
         # Two layers after one value are a conflict about its former consumers.
-        if keys := _new_consumers(graphs[at], value, (own, _AddedNodes(inserted[at, value])), origins):
-            places = [own.place(layer.node) for layer in those]
+        if keys := _new_consumers(graphs[at], value, (added_nodes, _AddedNodes(inserted[at, value])), origins):
+            places = [added_nodes.place(layer.node) for layer in those]
             keys += [added_key(f"{at}/node", number, place) for place in places if place is not None]
             yield [*keys, *[f"{at}/{slot}" for layer in those for slot in layer.moved]]
 
@@ -104,48 +115,41 @@ def _moved_consumers(match: GraphMatch, scope: Scope, value: str) -> _Consumers 
     for position, _ in scope.uses(value):
         if position is None or match.base_of[position] >= 0:
             return None
-    found = _Consumers({}, [])
-    for here, slot in match.base.uses(value):
-        if here is None:
-            found.outputs.append(f"output/{slot}/name")
+    consumers = _Consumers({}, [])
+    for consumer, slot in match.base.uses(value):
+        if consumer is None:
+            consumers.outputs.append(f"output/{slot}/name")
             continue
-        there = match.target_of[here]
-        inputs = scope.graph.node[there].input if there >= 0 else ()
+        counterpart = match.target_of[consumer]
+        inputs = scope.graph.node[counterpart].input if counterpart >= 0 else ()
         if slot < len(inputs) and inputs[slot]:
-            found.by_value.setdefault(inputs[slot], []).append(f"node/{here}/input/{slot}")
-    return found
+            consumers.by_value.setdefault(inputs[slot], []).append(f"node/{consumer}/input/{slot}")
+    return consumers
 
 
 def _new_consumers(scope: Scope, name: str, without: tuple[_AddedNodes, ...], origins: Origins) -> Keys:
     """Return the units that consume a value and did not in the base, except those of some nodes."""
-    found: Keys = []
+    keys: Keys = []
     for position, slot in scope.uses(name):
         if position is not None:
             if all(each.place(scope.graph.node[position]) is None for each in without):
-                found += origins.changes_of(NodeRef(scope, position), name)
+                keys += origins.changes_of(NodeRef(scope, position), name)
         elif (address := origins.of_graph(scope)[0]) and isinstance(scope.graph, d.Graph):
-            found += origins.output_change(address, slot, name)
-    return found
-
-
-_LISTS: Final = ("input", "output", "value_info")
-"""The lists of a graph that declare types of values."""
-
-Sizes = Mapping[str, int | str | None]
-"""Names of dimensions that one side removed -> their replacement; None if that is not the same everywhere."""
+            keys += origins.output_change(address, slot, name)
+    return keys
 
 
 def replaced_names(base: d.Model, sides: tuple[Side, Side]) -> Sizes:
     """Return the replacements of dimension names that exactly one side replaced everywhere in the main graph."""
-    found: dict[str, int | str | None] = {}
+    replacements: dict[str, int | str | None] = {}
     for side, other in (sides, sides[::-1]):
         candidates = set(_changed_names(base, side.changes))
         if not candidates or side.model.graph is None or other.model.graph is None or base.graph is None:
             continue
         removed = candidates - names_within(side.model.graph)
         if removed := removed & names_within(other.model.graph):
-            found.update(_replacements(base.graph, side.model.graph, removed))
-    return found
+            replacements.update(_replacements(base.graph, side.model.graph, removed))
+    return replacements
 
 
 def _changed_names(base: d.Model, changes: Fields | None) -> Iterator[str]:
@@ -165,16 +169,16 @@ def _shape(info: d.ValueInfo) -> list[int | str | None]:
 
 
 def _replacements(base: d.Graph, graph: d.Graph, names: set[str]) -> dict[str, int | str | None]:
-    found: dict[str, set[int | str | None]] = {}
+    by_name: dict[str, set[int | str | None]] = {}
     for field in _LISTS:
-        there = {each.name: each for each in getattr(graph, field)}
+        infos = {each.name: each for each in getattr(graph, field)}
         for info in getattr(base, field):
-            if info.name in there:
-                old, new = _shape(info), _shape(there[info.name])
+            if info.name in infos:
+                old, new = _shape(info), _shape(infos[info.name])
                 for name, size in zip(old, new, strict=False) if len(old) == len(new) else ():
                     if name in names:
-                        found.setdefault(str(name), set()).add(size)
-    return {name: sizes.pop() if len(sizes) == 1 else None for name, sizes in found.items()}
+                        by_name.setdefault(str(name), set()).add(size)
+    return {name: sizes.pop() if len(sizes) == 1 else None for name, sizes in by_name.items()}
 
 
 def with_sizes(model: d.Model, sizes: Sizes) -> d.Model:
@@ -227,42 +231,38 @@ def _uses_name(info: Any, name: str) -> bool:
     )
 
 
-_OPERATOR: Final = ("op_type", "domain", "overload")
-
-_Versions = Mapping[str, int | None]
-"""Versions of operator sets by domain."""
-
-
 def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) -> Iterator[Keys]:
     """Yield the import of an operator set together with the nodes that a side wrote for another version of it."""
     base = sides[0].alignment.base.model
     before = _imports(base, {place: f"/functions/{place}" for place in range(len(base.functions))})
     ours, theirs = [
-        _imports(side.model, {there: f"/functions/{here}" for here, there in side.alignment.functions})
+        _imports(side.model, {place: f"/functions/{position}" for position, place in side.alignment.functions})
         for side in sides
     ]
     if before == ours == theirs:
         return
     lists = _lists_of_scopes(merged, origins)
-    here = {int(scope.address.rpartition("/")[2]): at for scope, at in lists.items() if at and scope.kind == "function"}
-    now = _imports(merged.model, {place: address.rpartition("/")[0] for place, address in here.items()})
+    functions = {
+        int(scope.address.rpartition("/")[2]): at for scope, at in lists.items() if at and scope.kind == "function"
+    }
+    now = _imports(merged.model, {place: address.rpartition("/")[0] for place, address in functions.items()})
     for address in before:
-        then, there = [each.get(address, {}) for each in (ours, theirs)], now.get(address, {})
+        then, versions = [each.get(address, {}) for each in (ours, theirs)], now.get(address, {})
         differing = {
-            domain for domain, version in there.items() if any(each.get(domain, version) != version for each in then)
+            domain for domain, version in versions.items() if any(each.get(domain, version) != version for each in then)
         }
-        found: dict[str, Keys] = {}
+        by_domain: dict[str, Keys] = {}
         for ref in merged.node_refs if differing else ():
             domain = plain_domain(ref.node.domain)
             if lists[ref.scope] != address or domain not in differing:
                 continue
             at, key = origins.of_node(ref)
             for number, side in enumerate(sides):
-                was, is_now = then[number].get(domain), there[domain]
+                was, is_now = then[number].get(domain), versions[domain]
                 is_its = _added_by(key) == number if at is None else _changes_meaning(side.changes, at)
                 if is_its and was is not None and was != is_now and _is_redefined(ref.node, was, is_now):
-                    found.setdefault(domain, []).append(at or key or address)
-        for domain, nodes in found.items():
+                    by_domain.setdefault(domain, []).append(at or key or address)
+        for domain, nodes in by_domain.items():
             yield [*_import_keys(base, address, domain), *nodes]
 
 
@@ -277,16 +277,16 @@ def _imports(model: d.Model, functions: Mapping[int, str]) -> dict[str, _Version
 
 def _lists_of_scopes(merged: Index, origins: Origins) -> dict[Scope, str | None]:
     """The address, in the base, of the list that imports the versions for a graph; None in functions that are new."""
-    found: dict[Scope, str | None] = {}
+    lists: dict[Scope, str | None] = {}
     for scope in merged.scopes:
         if scope.outer is not None:
-            found[scope] = found[scope.outer]
+            lists[scope] = lists[scope.outer]
         elif scope.kind == "function":
             address = origins.of_graph(scope)[0]
-            found[scope] = None if address is None else f"{address}/opset_import"
+            lists[scope] = None if address is None else f"{address}/opset_import"
         else:
-            found[scope] = "/opset_import"
-    return found
+            lists[scope] = "/opset_import"
+    return lists
 
 
 def _import_keys(base: d.Model, address: str, domain: str) -> Keys:
@@ -315,10 +315,10 @@ def _has_other_values(change: Change | None) -> bool:
     """Whether attributes were added, removed or changed; changes inside their graphs belong to the nodes there."""
     if type(change) is not Members:
         return change is not None
-    if change.removed or any(isinstance(each, d.Attribute) for each in change.sequence or ()):
+    if change.removed or any(isinstance(member, d.Attribute) for member in change.sequence or ()):
         return True
     return any(
-        type(each) not in (Fields, Members) for fields in change.changes.values() for each in fields.changes.values()
+        type(inner) not in (Fields, Members) for fields in change.changes.values() for inner in fields.changes.values()
     )
 
 

@@ -56,12 +56,12 @@ def subjects(model: Model, conflicts: Sequence[Conflict]) -> list[tuple[str, str
 
 def _subject(conflict: Conflict, nodes: dict[str, NodeRef]) -> tuple[str, str]:
     at = visible(conflict.at, None)
-    found = _IN_NODE.fullmatch(conflict.at)
-    ref = nodes.get(found[1]) if found is not None else None
-    if found is None or (ref is None and found[2]):
+    match = _IN_NODE.fullmatch(conflict.at)
+    ref = nodes.get(match[1]) if match is not None else None
+    if match is None or (ref is None and match[2]):
         return f"@{at}" if at else "the whole model", ""
-    if ref is not None and found[2]:
-        what = f"{operator_name(ref.node.domain, ref.node.op_type)}.{found[2].removeprefix('attribute/')}"
+    if ref is not None and match[2]:
+        what = f"{operator_name(ref.node.domain, ref.node.op_type)}.{match[2].removeprefix('attribute/')}"
         return visible(what, None), f"{visible(node_label(ref.node), None)} @{at}"
     node = next(each for each in (conflict.base, conflict.ours, conflict.theirs, Node()) if isinstance(each, Node))
     return "node", f"{visible(node_label(node), None)} @{at}"

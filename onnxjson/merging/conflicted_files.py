@@ -166,11 +166,11 @@ def _models(conflicts: Sequence[Conflict]) -> Iterator[d.Model]:
     for conflict in conflicts:
         slot = slot_at(conflict.at)
         for value in (conflict.base, conflict.ours, conflict.theirs):
-            for each in value if isinstance(value, tuple) else (value,):
-                if isinstance(each, d.Model):
-                    yield each
-                elif (found := wrapped(each, slot)) is not None:
-                    yield found[0]
+            for member in value if isinstance(value, tuple) else (value,):
+                if isinstance(member, d.Model):
+                    yield member
+                elif (wrapper := wrapped(member, slot)) is not None:
+                    yield wrapper[0]
 
 
 class ConflictSlot(NamedTuple):
@@ -237,11 +237,11 @@ class ResolutionSession:
     def sides(self) -> tuple[dict[Choice, Model], Sequence[Conflict]]:
         """Return the model with all conflicts resolved by each side, where that is possible, and all conflicts."""
         model, conflicts = self.start
-        found: dict[Choice, Model] = {}
+        by_choice: dict[Choice, Model] = {}
         for side in SIDES:
             with suppress(ConflictError):
-                found[side] = model if side == "ours" else resolve(model, conflicts, side)[0]
-        return found, conflicts
+                by_choice[side] = model if side == "ours" else resolve(model, conflicts, side)[0]
+        return by_choice, conflicts
 
     def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it
         """Resolve a conflict with the value of one side, even if another side was chosen before.
@@ -355,11 +355,11 @@ def _side(path: Path, *, is_base: bool = False) -> Model | None:
 
 def _shown(conflicts: Sequence[Conflict]) -> tuple[ShownConflict, ...]:
     places: dict[str, list[ConflictSlot]] = {}
-    for each in conflicts:
+    for conflict in conflicts:
         values: dict[Choice, tuple[str, ...] | None] = {}
         for side in SIDES:
-            lines = value_lines(each, side)
+            lines = value_lines(conflict, side)
             values[side] = None if lines is None else tuple([visible(line, None) for line in lines])
-        title = visible(each.at, None) or "the whole model"
-        places.setdefault(each.id, []).append(ConflictSlot(each.at, title, values))
-    return tuple(ShownConflict(key, tuple(found)) for key, found in places.items())
+        title = visible(conflict.at, None) or "the whole model"
+        places.setdefault(conflict.id, []).append(ConflictSlot(conflict.at, title, values))
+    return tuple(ShownConflict(key, tuple(slots)) for key, slots in places.items())

@@ -11,18 +11,18 @@ from onnxjson.patching.listing import AddressMap
 
 def conflicts_of(clashes: list[Clash], places: AddressMap, units: Units, restored: Restored) -> tuple[Conflict, ...]:
     """Return the clashes as conflicts at addresses of the merged model, sorted, with final names and numbers."""
-    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
+    entries: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
     for clash in clashes:
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
-        found.append((natural(at), clash.rank, at, units.root(clash.key), restored.values(clash, at)))
+        entries.append((natural(at), clash.rank, at, units.root(clash.key), restored.values(clash, at)))
     for at, root, (base, _, theirs) in restored.clashes:
         # The model may have the name of ours followed by a number if that name is taken.
-        found.append((natural(at), (), at, root, (base, value_at(restored.model, slot_at(at)), theirs)))
-    found.sort(key=lambda each: each[:3])
+        entries.append((natural(at), (), at, root, (base, value_at(restored.model, slot_at(at)), theirs)))
+    entries.sort(key=lambda entry: entry[:3])
     numbers: dict[str, str] = {}
     return tuple(
-        [Conflict(numbers.setdefault(root, str(len(numbers) + 1)), at, *values) for _, _, at, root, values in found]
+        [Conflict(numbers.setdefault(root, str(len(numbers) + 1)), at, *values) for _, _, at, root, values in entries]
     )
 
 

@@ -49,19 +49,19 @@ class Consistency:
         yield from version_problems(self._sides, self.index, self.origins)
 
     def _defects(self) -> Iterator[Keys]:
-        found = Defects(self.index)
-        for scope, name in found.undefined.values():
+        defects = Defects(self.index)
+        for scope, name in defects.undefined.values():
             if not any(name in side.defects.undefined for side in self._sides):
                 yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
-        for scope, name in found.duplicates.values():
+        for scope, name in defects.duplicates.values():
             if not any(name in side.defects.duplicates for side in self._sides):
                 address, key = self.origins.of_graph(scope)
                 yield self._added_definers(address, name) if address is not None else [key] if key is not None else []
-        for scope, name in found.disputed.values():
+        for scope, name in defects.disputed.values():
             if not any(name in side.defects.disputed for side in self._sides):
                 yield self._declarations(scope, name)
-        if found.cycles and not any(side.defects.cycles for side in self._sides):
-            for scope, positions in found.cycles:
+        if defects.cycles and not any(side.defects.cycles for side in self._sides):
+            for scope, positions in defects.cycles:
                 yield [key for each in positions for key in self.origins.changes_of(NodeRef(scope, each))]
 
     def _uses(self, scope: Scope, name: str) -> Keys:
@@ -89,20 +89,20 @@ class Consistency:
         while address is None and scope.outer is not None:
             scope = scope.outer
             address, _ = self.origins.of_graph(scope)
-        found: Scope | None = self.origins.graphs.get(address or "")
+        base_scope: Scope | None = self.origins.graphs.get(address or "")
         keys: Keys = []
-        while found is not None:
-            at = found.address
-            if name in found.producers:
-                node, slot = found.producers[name]
+        while base_scope is not None:
+            at = base_scope.address
+            if name in base_scope.producers:
+                node, slot = base_scope.producers[name]
                 items = self._tree.origins.get(f"{at}/node")
                 is_there = items is None or node in items
                 keys.append(f"{at}/node/{node}/output/{slot}" if is_there else f"{at}/node/{node}")
-            for field, places in (("initializer", found.initializers), ("input", found.inputs)):
+            for field, places in (("initializer", base_scope.initializers), ("input", base_scope.inputs)):
                 if name in places:
                     keys.append(f"{at}/{field}/{places[name]}")
             keys += self._added_definers(at, name)
-            found = found.outer
+            base_scope = base_scope.outer
         return keys
 
     def _added_definers(self, address: str, name: str) -> Keys:
@@ -125,13 +125,13 @@ class Consistency:
         keys: Keys = []
         for field in ("input", "output", "value_info", "initializer"):
             before = getattr(base.graph, field, ())
-            for position, each in enumerate(getattr(scope.graph, field, ())):
-                if getattr(each, "name", None) != name:
+            for position, member in enumerate(getattr(scope.graph, field, ())):
+                if getattr(member, "name", None) != name:
                     continue
                 origin = self.origins.of_member(f"{address}/{field}", position)
                 if not isinstance(origin, int):
                     keys.append(added_key(f"{address}/{field}", *origin))
-                elif before[origin] != each:
+                elif before[origin] != member:
                     keys.append(f"{address}/{field}/{origin}" + ("" if field == "initializer" else "/type"))
         return keys
 
@@ -145,18 +145,18 @@ class Consistency:
                 yield [*found, *self._operators(users)]
 
     def _operators(self, refs: list[NodeRef]) -> Keys:
-        found: Keys = []
+        keys: Keys = []
         for ref in refs:
             address, key = self.origins.of_node(ref)
             if key is not None:
-                found.append(key)
+                keys.append(key)
             elif address is not None and operator_key(self.origins.base_node(address)) != operator_key(ref.node):
-                found.append(address)
-        return found
+                keys.append(address)
+        return keys
 
     def _imports(self) -> Iterator[Keys]:
-        base, *sides = [{plain_domain(each.domain) for each in model.opset_import} for model in self._models]
-        lost = (base | sides[0] | sides[1]) - {plain_domain(each.domain) for each in self._merged.opset_import}
+        base, *sides = [{plain_domain(opset.domain) for opset in model.opset_import} for model in self._models]
+        lost = (base | sides[0] | sides[1]) - {plain_domain(opset.domain) for opset in self._merged.opset_import}
         for domain in sorted(lost):
             users = [
                 ref
@@ -165,21 +165,21 @@ class Consistency:
             ]
             if users:
                 imports = enumerate(self._models[0].opset_import)
-                positions = [place for place, each in imports if plain_domain(each.domain) == domain]
+                positions = [place for place, opset in imports if plain_domain(opset.domain) == domain]
                 yield [*[f"/opset_import/{place}" for place in positions], *self._operators(users)]
 
     def _configurations(self) -> Iterator[Keys]:
         """Yield the units of nodes whose device configuration the other side removed or renamed."""
-        base, *sides = [{each.name: at for at, each in enumerate(model.configuration)} for model in self._models]
-        lost = (base.keys() | sides[0].keys() | sides[1].keys()) - {each.name for each in self._merged.configuration}
+        base, *sides = [{entry.name: at for at, entry in enumerate(model.configuration)} for model in self._models]
+        lost = (base.keys() | sides[0].keys() | sides[1].keys()) - {entry.name for entry in self._merged.configuration}
         if not lost:
             return
         for side, names in zip(self._sides, sides, strict=True):
-            lost -= {each.configuration_id for each in walk(side.model, d.NodeDeviceConfiguration)} - names.keys()
+            lost -= {entry.configuration_id for entry in walk(side.model, d.NodeDeviceConfiguration)} - names.keys()
         for ref in self.index.node_refs:
-            for position, each in enumerate(ref.node.device_configurations):
-                if each.configuration_id in lost:
-                    at = f"/configuration/{base.get(each.configuration_id)}"
+            for position, entry in enumerate(ref.node.device_configurations):
+                if entry.configuration_id in lost:
+                    at = f"/configuration/{base.get(entry.configuration_id)}"
                     yield [at, *self._configuration_change(ref, position)]
 
     def _configuration_change(self, ref: NodeRef, position: int) -> Keys:
@@ -216,8 +216,8 @@ class _Producers(NamedTuple):
         """Whether the output has a producer that neither side chose for it."""
         if self._has_another_output(base):
             # One side gave the output the node of another output, and the other side changed what that node computes.
-            for its, other in ((self.ours, sides[1]), (self.theirs, sides[0])):
-                if its.position == self.merged.position and _changes_computation(other, self.merged.position):
+            for producer, other in ((self.ours, sides[1]), (self.theirs, sides[0])):
+                if producer.position == self.merged.position and _changes_computation(other, self.merged.position):
                     return True
         four = self.base, self.ours, self.theirs, self.merged
         is_chosen = _is_chosen(*[each.position for each in four]) or _is_chosen(*[each.operator for each in four])
@@ -253,13 +253,13 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], checked: Consistenc
 def _kept_names(base: list[str], names: list[str], side: Side) -> dict[str, str]:
     """Map the inputs or outputs of the base that a side keeps to their names on that side."""
     values = side.values.get(_MAIN, {})
-    there = frozenset(names)
-    found = {name: name for name in base if name in there}
+    present = frozenset(names)
+    mapping = {name: name for name in base if name in present}
     for name in base:
         other = values.get(name, name)
-        if name not in found and other in there and other not in found:
-            found[name] = other
-    return found
+        if name not in mapping and other in present and other not in mapping:
+            mapping[name] = other
+    return mapping
 
 
 def _producers(base: d.Graph, sides: tuple[Side, Side], checked: Consistency, final: d.Graph) -> Iterator[_Producers]:
@@ -269,10 +269,10 @@ def _producers(base: d.Graph, sides: tuple[Side, Side], checked: Consistency, fi
     if merged is None or len(matches) < 2:
         return
     names = {info.name or "": place for place, info in enumerate(final.output)}
-    there = [interface_names(side.original, "output") for side in sides]
+    side_outputs = [interface_names(side.original, "output") for side in sides]
     for name in [info.name or "" for info in base.output]:
-        its = [side.values.get(_MAIN, {}).get(name, name) for side in sides]
-        present = [name if name in outputs else other for outputs, other in zip(there, its, strict=True)]
+        side_names = [side.values.get(_MAIN, {}).get(name, name) for side in sides]
+        present = [name if name in outputs else other for outputs, other in zip(side_outputs, side_names, strict=True)]
         place = names.get(three_way(name, present[0], present[1]))
         if place is not None:
             yield _Producers(
@@ -285,19 +285,19 @@ def _producers(base: d.Graph, sides: tuple[Side, Side], checked: Consistency, fi
 
 
 def _producer(scope: Scope, name: str, base_of: list[int] | None) -> _Producer:
-    found = scope.producers.get(name)
-    if found is None:
+    place = scope.producers.get(name)
+    if place is None:
         return _NONE
-    return _Producer(found[0] if base_of is None else base_of[found[0]], operator_key(scope.graph.node[found[0]]))
+    return _Producer(place[0] if base_of is None else base_of[place[0]], operator_key(scope.graph.node[place[0]]))
 
 
 def _merged_producer(scope: Scope, name: str, checked: Consistency) -> _Producer:
-    found = scope.producers.get(name)
-    if found is None:
+    place = scope.producers.get(name)
+    if place is None:
         return _NONE
-    address, _ = checked.origins.of_node(NodeRef(scope, found[0]))
+    address, _ = checked.origins.of_node(NodeRef(scope, place[0]))
     position = -1 if address is None else int(address.rpartition("/")[2])
-    return _Producer(position, operator_key(scope.graph.node[found[0]]))
+    return _Producer(position, operator_key(scope.graph.node[place[0]]))
 
 
 def _is_chosen(base: object, ours: object, theirs: object, merged: object) -> bool:

@@ -15,6 +15,20 @@ from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_ide
 Item = int | tuple[int, int]
 """A member: its position in the base, or the side that adds it and its number there."""
 
+_ORDERED: Final = {
+    (d.Graph, "input"),
+    (d.Graph, "output"),
+    (d.Attribute, "graphs"),
+    (d.Attribute, "tensors"),
+    (d.Attribute, "type_protos"),
+    (d.Attribute, "sparse_tensors"),
+    (d.TensorShape, "dim"),
+}
+"""Lists whose order matters; nodes only have to be in topological order."""
+
+_UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)
+"""Messages whose lists may contain equal members."""
+
 
 class Pass(Protocol):
     """The pass over both trees of which the merge of a list is a part; see `onnxjson.merging.records.TreeMerge`."""
@@ -38,26 +52,14 @@ class Pass(Protocol):
         """Return the change of the first side to a list."""
 
 
-_ORDERED: Final = {
-    (d.Graph, "input"),
-    (d.Graph, "output"),
-    (d.Attribute, "graphs"),
-    (d.Attribute, "tensors"),
-    (d.Attribute, "type_protos"),
-    (d.Attribute, "sparse_tensors"),
-    (d.TensorShape, "dim"),
-}
-"""Lists whose order matters; nodes only have to be in topological order."""
-
-
 def is_ambiguous(change: Change | None, attributes: tuple[d.Attribute, ...]) -> bool:
     """Whether the names of a node's attributes do not identify them, before or after a change."""
-    names = [each.name for each in attributes]
+    names = [attribute.name for attribute in attributes]
     if type(change) is Members:
-        names += [each.name for each in change.sequence or () if isinstance(each, d.Attribute)]
-        for each in change.removed.values():
-            if isinstance(each, d.Attribute):
-                names.remove(each.name)
+        names += [attribute.name for attribute in change.sequence or () if isinstance(attribute, d.Attribute)]
+        for attribute in change.removed.values():
+            if isinstance(attribute, d.Attribute):
+                names.remove(attribute.name)
     return len(set(names)) < len(names) or any(name is None or name.startswith("#") for name in names)
 
 
@@ -292,10 +294,6 @@ class ListMerge:
             item if isinstance(item, int) else (sides[item[0]], item[1]) for item in items
         ]
         return Members(sequence, removed, changes)
-
-
-_UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)
-"""Messages whose lists may contain equal members."""
 
 
 def member_key(record: Any) -> Any:

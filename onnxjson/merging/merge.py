@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Finding, OnnxJsonError
-from onnxjson.model.methods import Reported
+from onnxjson.model.methods import Brief, Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.changes import Fields
@@ -33,9 +33,13 @@ from onnxjson.storage.api import model_and_file
 _ROUNDS: Final = 16
 """Number of rounds in which units are tied before the whole model becomes one conflict."""
 
+_BOTH: Final[tuple[Choice, ...]] = ("ours", "theirs")
 
-class Merged(Reported, msgspec.Struct, frozen=True):
+
+class Merged(Brief, Reported, msgspec.Struct, frozen=True):
     """Result of a merge."""
+
+    verdict_name: ClassVar = ".is_clean"
 
     model: Model
     """The model with both changes; in the slots of conflicts it has the values of ours."""
@@ -98,8 +102,8 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
         units.tie(keys)
 
     def attempt(tree: TreeMerge) -> tuple[Fields | None, Consistency]:
-        mine, its = [sides[side].changes for side in tree.sides]
-        fields = tree.record(base, (mine, its), "")
+        lead, other = [sides[side].changes for side in tree.sides]
+        fields = tree.record(base, (lead, other), "")
         merged = with_sizes(base if fields is None else apply_fields(base, fields), sizes)
         return fields, Consistency(base, sides, merged, tree, sizes)
 
@@ -130,8 +134,8 @@ def _is_good(result: Merged, base: Model, ours: Model, theirs: Model) -> bool:
     if not result.is_clean:
         return is_resolvable(result.model, result.conflicts, base, ours, theirs)
     # Every kind of structural error is in one of the others as well.
-    found = {finding.code for finding in structural_errors(result.model)}
-    return not found or found <= {each.code for side in (base, ours, theirs) for each in structural_errors(side)}
+    codes = {finding.code for finding in structural_errors(result.model)}
+    return not codes or codes <= {each.code for side in (base, ours, theirs) for each in structural_errors(side)}
 
 
 def structural_errors(model: Model) -> Iterator[Finding]:
@@ -153,9 +157,6 @@ def is_resolvable(model: Model, conflicts: Sequence[Conflict], base: Model | Non
         if any(structural_errors(chosen)) and not any(structural_errors(side)):
             return False
     return True
-
-
-_BOTH: Final[tuple[Choice, ...]] = ("ours", "theirs")
 
 
 def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged:
@@ -185,13 +186,13 @@ def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged
     return _all_possible(results, "theirs" if ours.is_clean else "ours")
 
 
-def _resolutions(found: Merged) -> list[Model]:
-    if found.is_clean:
-        return [found.model]
+def _resolutions(merged: Merged) -> list[Model]:
+    if merged.is_clean:
+        return [merged.model]
     # In a conflict of the whole model the base is possible; in any other both sides have replaced it.
-    is_whole = any(not conflict.at and conflict.base is not None for conflict in found.conflicts)
+    is_whole = any(not conflict.at and conflict.base is not None for conflict in merged.conflicts)
     choices: tuple[Choice, ...] = (*_BOTH, "base") if is_whole else _BOTH
-    return [resolve(found.model, found.conflicts, choice)[0] for choice in choices]
+    return [resolve(merged.model, merged.conflicts, choice)[0] for choice in choices]
 
 
 def _bases(base: Merged | None) -> list[Model | None]:

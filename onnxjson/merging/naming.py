@@ -54,10 +54,10 @@ def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapp
         return tuple([with_names(each, slot, names, functions) for each in value])
     if isinstance(value, str):
         return names.get(value, value) if (slot.message, slot.name) in _VALUES else value
-    found = wrapped(value, slot)
-    if found is None:
+    wrapper = wrapped(value, slot)
+    if wrapper is None:
         return value
-    model, place = found
+    model, place = wrapper
     model = relabelled(model, functions)
     if names:
         index = Index(model)
@@ -73,10 +73,10 @@ def with_inner_names(
 
     Names that the graphs `around` it have must not be used inside; `address` is None for a new value.
     """
-    found = wrapped(value, slot)
-    if found is None:
+    wrapper = wrapped(value, slot)
+    if wrapper is None:
         return value
-    model, place = found
+    model, place = wrapper
     bases = sides[0].alignment.base.by_address
 
     def base_of(scope: Scope) -> Scope | None:
@@ -90,13 +90,13 @@ def with_inner_names(
         base = base_of(scope)
         if base is None:
             return graph
-        found: dict[int, str | None] = {}
+        node_names: dict[int, str | None] = {}
         for position, node in enumerate(graph.node):
             producer = base.producers.get(node.output[0]) if node.output else None
             if producer is not None:
                 at = f"{base.address}/node/{producer[0]}"
-                found[position] = three_way(node.name, *[side.nodes.get(at, node.name) for side in sides])
-        return with_node_names(graph, found, {})
+                node_names[position] = three_way(node.name, *[side.nodes.get(at, node.name) for side in sides])
+        return with_node_names(graph, node_names, {})
 
     if any(side.nodes for side in sides):
         model = rebuild(Index(model), with_nodes)
@@ -151,116 +151,116 @@ class Restored:
             model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
         self.model = model
 
-    def _choice(self, old: Any, mine: Any, its: Any, at: str) -> Any:
+    def _choice(self, old: Any, ours: Any, theirs: Any, at: str) -> Any:
         """Choose one of two new names; two different ones are a conflict."""
-        if its == old or mine == its:
-            return mine
-        if mine == old:
-            return its
-        self.clashes.append((at, at, (old, mine, its)))
-        return mine
+        if theirs == old or ours == theirs:
+            return ours
+        if ours == old:
+            return theirs
+        self.clashes.append((at, at, (old, ours, theirs)))
+        return ours
 
     def _function_names(self, merged: d.Model) -> dict[FunctionKey, FunctionKey]:
-        found: dict[FunctionKey, FunctionKey] = {}
+        functions: dict[FunctionKey, FunctionKey] = {}
         for position, function in enumerate(merged.functions):
             key = written_key(function)
-            mine, its = [side.functions.get(key, key) for side in self._sides]
-            parts = zip(("domain", "name", "overload"), key, mine, its, strict=True)
+            ours, theirs = [side.functions.get(key, key) for side in self._sides]
+            parts = zip(("domain", "name", "overload"), key, ours, theirs, strict=True)
             new = [self._choice(old, one, other, f"/functions/{position}/{part}") for part, old, one, other in parts]
             if tuple(new) != key:
-                found[key] = (new[0], new[1], new[2])
-        return found
+                functions[key] = (new[0], new[1], new[2])
+        return functions
 
     def _node_names(self) -> dict[str, dict[int, str | None]]:
-        found: dict[str, dict[int, str | None]] = {}
+        names: dict[str, dict[int, str | None]] = {}
         for ref in self._index.node_refs if any(side.nodes for side in self._sides) else ():
             address, _ = self._origins.of_node(ref)
             if address is not None:
                 old = ref.node.name
-                mine, its = [side.nodes.get(address, old) for side in self._sides]
-                new = self._choice(old, mine, its, f"{ref.address}/name")
+                ours, theirs = [side.nodes.get(address, old) for side in self._sides]
+                new = self._choice(old, ours, theirs, f"{ref.address}/name")
                 if new != old:
-                    found.setdefault(ref.scope.address, {})[ref.position] = new
-        return found
+                    names.setdefault(ref.scope.address, {})[ref.position] = new
+        return names
 
     def _name_values(self, scope: Scope) -> None:
         """Choose the names of the values of one graph, after those of the graphs around it."""
         base, _ = self._origins.of_graph(scope)
-        here = scope.defined_names
+        defined = scope.defined_names
         paired = [side.values.get(base or "", {}) for side in self._sides]
         changed = {name for names in paired for name, other in names.items() if name != other}
-        known = dict.fromkeys(name for name in here if name in changed or name in self._fresh)
-        known.update(dict.fromkeys(name for names in paired for name in names if name not in here))
+        known = dict.fromkeys(name for name in defined if name in changed or name in self._fresh)
+        known.update(dict.fromkeys(name for names in paired for name in names if name not in defined))
         if base is not None:
             known.update(dict.fromkeys(self._fresh))
-        exchanged = self._exchanged(scope, here, *paired) if changed else {}
-        outer = [self._values[each] for each in scope.chain() if each is not scope]
+        exchanged = self._exchanged(scope, defined, *paired) if changed else {}
+        outer = [self._values[enclosing] for enclosing in scope.chain() if enclosing is not scope]
         wanted: dict[str, str] = {}
         for name in known:
-            if name not in here and any([name in names for names in outer]):
+            if name not in defined and any([name in names for names in outer]):
                 continue  # a value of a graph around this one, which has its name there
             if name in self._fresh:
                 wanted[name] = self._fresh[name]
                 continue
-            mine, its = [names.get(name, name) for names in paired]
-            at = f"{scope.address}{place_of(scope, name)}" if name in here else None
+            ours, theirs = [names.get(name, name) for names in paired]
+            at = f"{scope.address}{place_of(scope, name)}" if name in defined else None
             if at is None:
-                new = mine if its == name else its
-            elif base == "/graph" and (outer_name := self._outer_name(name, mine, its)) is not None:
+                new = ours if theirs == name else theirs
+            elif base == "/graph" and (outer_name := self._outer_name(name, ours, theirs)) is not None:
                 new = outer_name
             elif name in exchanged:
-                self.clashes.append((at, exchanged[name], (name, mine, its)))
-                new = mine
+                self.clashes.append((at, exchanged[name], (name, ours, theirs)))
+                new = ours
             else:
-                new = self._choice(name, mine, its, at)
+                new = self._choice(name, ours, theirs, at)
             # Values of the model take precedence over a value that is only in conflicts, even one with its name of the
             # base.
             if new != name or at is None:
                 wanted[name] = new
-        taken = {name for each in scope.chain() if each is not scope for name in self._final[each]}
-        taken |= {name for name in here if name not in wanted}
-        taken |= {name for each in inside(self._index, scope) for name in each.defined_names} if wanted else set()
+        taken = {name for enclosing in scope.chain() if enclosing is not scope for name in self._final[enclosing]}
+        taken |= {name for name in defined if name not in wanted}
+        taken |= {name for inner in inside(self._index, scope) for name in inner.defined_names} if wanted else set()
         mapping: dict[str, str] = {}
-        for name in sorted(wanted, key=self._priority(here)):
+        for name in sorted(wanted, key=self._priority(defined)):
             mapping[name] = new = free_name(wanted[name], taken.__contains__)
             taken.add(new)
         self._values[scope] = mapping
-        self._final[scope] = {mapping.get(name, name) for name in here}
+        self._final[scope] = {mapping.get(name, name) for name in defined}
 
-    def _outer_name(self, name: str, mine: str, its: str) -> str | None:
+    def _outer_name(self, name: str, first: str, second: str) -> str | None:
         """Return the one of two names under which a side makes a value an input or output of the model."""
         base, ours, theirs = self._interfaces
-        return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
+        return None if name in base or (first in ours) == (second in theirs) else first if first in ours else second
 
     def _exchanged(
-        self, scope: Scope, here: Iterable[str], ours: Mapping[str, str], theirs: Mapping[str, str]
+        self, scope: Scope, defined: Iterable[str], ours: Mapping[str, str], theirs: Mapping[str, str]
     ) -> dict[str, str]:
         """Find values whose names can only be chosen together: both sides renamed one to the name of another on a side.
 
         Returns names in the base -> the address that represents all that belong together.
         """
-        names = [name for name in here if name not in self._fresh]
+        names = [name for name in defined if name not in self._fresh]
         waiting = [name for name in names if len({name, ours.get(name, name), theirs.get(name, name)}) == 3]
         if not waiting:
             return {}
-        mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
+        our_names, their_names = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
         clashing = set(waiting)
         # By wanted name: the values that have it without a choice, or may get it by one.
         owners: dict[str, list[str]] = {}
         for name in names:
-            one = its[name] if mine[name] == name else mine[name]
-            for new in {mine[name], its[name]} if name in clashing else {one}:
+            one = their_names[name] if our_names[name] == name else our_names[name]
+            for new in {our_names[name], their_names[name]} if name in clashing else {one}:
                 owners.setdefault(new, []).append(name)
-        found = Units()
+        groups = Units()
         while waiting:
             name = waiting.pop()
-            for other in [each for wanted in (mine[name], its[name]) for each in owners.get(wanted, ())]:
-                if other != name and mine[other] != its[other]:
-                    found.tie(sorted((name, other)))
+            for other in [each for wanted in (our_names[name], their_names[name]) for each in owners.get(wanted, ())]:
+                if other != name and our_names[other] != their_names[other]:
+                    groups.tie(sorted((name, other)))
                     if other not in clashing:
                         clashing.add(other)
                         waiting.append(other)
-        roots = {name: found.root(name) for name in sorted(found.keys)}
+        roots = {name: groups.root(name) for name in sorted(groups.keys)}
         return {name: f"{scope.address}{place_of(scope, root)}" for name, root in roots.items()}
 
     def _priority(self, here: Mapping[str, None]) -> Callable[[str], Any]:
@@ -276,14 +276,15 @@ class Restored:
             scope = scope.outer
         mapping: dict[str, str] = {}
         around: set[str] = set()
-        for each in reversed(list(scope.chain()) if scope is not None else []):
-            mapping.update(self._values[each])
-            around |= self._final[each]
+        for enclosing in reversed(list(scope.chain()) if scope is not None else []):
+            mapping.update(self._values[enclosing])
+            around |= self._final[enclosing]
         slot = slot_at(at)
         base_key = None if "+" in clash.key else clash.key
         base, theirs = [
-            with_inner_names(each, slot, base_key, self._sides, around) for each in (clash.base, clash.theirs)
+            with_inner_names(value, slot, base_key, self._sides, around) for value in (clash.base, clash.theirs)
         ]
         if mapping or self._functions:
-            base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
-        return base, None if clash.ours is None else value_at(self.model, slot), theirs
+            base, theirs = [with_names(value, slot, mapping, self._functions) for value in (base, theirs)]
+        ours = None if clash.ours is None else value_at(self.model, slot)
+        return base, ours, theirs

@@ -50,14 +50,14 @@ class GraphMatch:
 
     def _pair_replaced(self) -> None:
         """Pair nodes without a counterpart that produce the same values: one replaces the other."""
-        for position in [place for place, there in enumerate(self.target_of) if there < 0]:
+        for position in [place for place, partner in enumerate(self.target_of) if partner < 0]:
             outputs = self.base.graph.node[position].output
             producer = self.target.producers.get(self.values.get(outputs[0], "")) if outputs else None
             if producer is None or self.base_of[producer[0]] >= 0:
                 continue
-            its = self.target.graph.node[producer[0]].output
-            if len(its) == len(outputs) and all(
-                [self.values.get(name, name) == other for name, other in zip(outputs, its, strict=True)]
+            target_outputs = self.target.graph.node[producer[0]].output
+            if len(target_outputs) == len(outputs) and all(
+                [self.values.get(name, name) == other for name, other in zip(outputs, target_outputs, strict=True)]
             ):
                 self.target_of[position], self.base_of[producer[0]] = producer[0], position
 
@@ -75,10 +75,10 @@ class GraphMatch:
         """Pair a node with the one that has its name if that is at least as similar as its counterpart."""
         base, target = self.base, self.target
         owners = {child.owner.position for child in base.children if child.owner is not None}
-        for position, there in enumerate(self.target_of):
+        for position, partner in enumerate(self.target_of):
             node = base.graph.node[position]
             name = node.output[0] if node.output else ""
-            if there < 0 or not name or position in owners or target.graph.node[there].output == node.output:
+            if partner < 0 or not name or position in owners or target.graph.node[partner].output == node.output:
                 continue
             producer = target.producers.get(name)
             if producer is None or self.base_of[producer[0]] >= 0 or producer[1]:
@@ -86,14 +86,14 @@ class GraphMatch:
             other = target.graph.node[producer[0]]
             is_alike = (other.op_type, other.domain, other.output) == (node.op_type, node.domain, node.output)
             if other == node or (
-                is_alike and self._agreement(position, producer[0]) >= self._agreement(position, there)
+                is_alike and self._agreement(position, producer[0]) >= self._agreement(position, partner)
             ):
                 self.target_of[position] = producer[0]
-                self.base_of[producer[0]], self.base_of[there] = position, UNMATCHED
-                for each in node.output:
-                    self._drop(each)
-                for each in node.output:
-                    self._add(each, each)
+                self.base_of[producer[0]], self.base_of[partner] = position, UNMATCHED
+                for output in node.output:
+                    self._drop(output)
+                for output in node.output:
+                    self._add(output, output)
         for name in [name for name, other in self.values.items() if name != other]:
             if name not in self.names and _is_same_constant(base, target, name):
                 self._drop(name)
@@ -103,20 +103,20 @@ class GraphMatch:
         for name in constant_outputs(self.base):
             position, _ = self.base.producers[name]
             producer = self.target.producers.get(self.values.get(name, ""))
-            there = UNMATCHED if producer is None else producer[0]
-            if there >= 0 and self.base_of[there] < 0 and is_constant_node(self.target.graph.node[there]):
+            partner = UNMATCHED if producer is None else producer[0]
+            if partner >= 0 and self.base_of[partner] < 0 and is_constant_node(self.target.graph.node[partner]):
                 if self.target_of[position] >= 0:
                     self.base_of[self.target_of[position]] = UNMATCHED
-                self.target_of[position], self.base_of[there] = there, position
+                self.target_of[position], self.base_of[partner] = partner, position
 
-    def _agreement(self, position: int, there: int) -> int:
+    def _agreement(self, position: int, partner: int) -> int:
         """Number of inputs and consumers of two nodes that are pairs."""
-        node, other = self.base.graph.node[position], self.target.graph.node[there]
-        count = sum(self._is_pair(name, its) for name, its in zip(node.input, other.input, strict=False))
-        for mine, its in zip(node.output, other.output, strict=False):
-            uses_there = set(self.target.uses(its))
-            for consumer, slot in self.base.uses(mine):
-                if consumer is not None and (self.target_of[consumer], slot) in uses_there:
+        node, other = self.base.graph.node[position], self.target.graph.node[partner]
+        count = sum(map(self._is_pair, node.input, other.input))
+        for output, target_output in zip(node.output, other.output, strict=False):
+            target_uses = set(self.target.uses(target_output))
+            for consumer, slot in self.base.uses(output):
+                if consumer is not None and (self.target_of[consumer], slot) in target_uses:
                     count += 1
         return count
 
@@ -127,18 +127,18 @@ class GraphMatch:
 
     def _pair_left_constants(self) -> None:
         """Pair the remaining constants with equal elements: by name first, then in order."""
-        mine = [name for name in _constants(self.base) if name not in self.values]
-        its = [name for name in _constants(self.target) if name not in self.names]
-        if not mine or not its:
+        base_names = [name for name in _constants(self.base) if name not in self.values]
+        target_names = [name for name in _constants(self.target) if name not in self.names]
+        if not base_names or not target_names:
             return
-        for name in mine:
-            if name in its and _is_same_constant(self.base, self.target, name):
+        for name in base_names:
+            if name in target_names and _is_same_constant(self.base, self.target, name):
                 self._add(name, name)
         left: dict[object, list[str]] = {}
-        for name in its:
+        for name in target_names:
             if name not in self.names:
                 left.setdefault(_content(self.target, name), []).append(name)
-        for name in mine:
+        for name in base_names:
             if name not in self.values and (names := left.get(_content(self.base, name))):
                 self._add(name, names.pop(0))
         self._pair_constants()
@@ -146,27 +146,27 @@ class GraphMatch:
     def _replacements(self) -> Iterator[tuple[str, str]]:
         """Values of nodes without a counterpart that all paired nodes consume at the same input."""
         produced = _produced_by(self.base, self.target_of)
-        its = _produced_by(self.target, self.base_of)
-        if not produced or not its:
+        target_produced = _produced_by(self.target, self.base_of)
+        if not produced or not target_produced:
             return
         outputs = pair_outputs(self.base, self.target)
         rivals: dict[str, set[str]] = {}
         for name in produced:
-            found = {self._consumed_there(position, slot, outputs) for position, slot in self.base.uses(name)} - {None}
-            if len(found) == 1 and (other := found.pop()) is not None and other in its:
+            values = {self._consumed_there(position, slot, outputs) for position, slot in self.base.uses(name)} - {None}
+            if len(values) == 1 and (other := values.pop()) is not None and other in target_produced:
                 rivals.setdefault(other, set()).add(name)
-        for other, mine in rivals.items():
-            if len(mine) == 1:
-                yield mine.pop(), other
+        for other, candidates in rivals.items():
+            if len(candidates) == 1:
+                yield candidates.pop(), other
 
     def _consumed_there(self, position: int | None, slot: int, outputs: dict[int, int]) -> str | None:
         """Return the value that the counterpart of a consumer consumes; None without a counterpart."""
         if position is None:
             return (self.target.output_names[outputs[slot]] or "") if slot in outputs else ""
-        there = self.target_of[position]
-        if there < 0:
+        partner = self.target_of[position]
+        if partner < 0:
             return None
-        inputs = self.target.graph.node[there].input
+        inputs = self.target.graph.node[partner].input
         return inputs[slot] if slot < len(inputs) else ""
 
 
@@ -212,12 +212,12 @@ def _constants(scope: Scope) -> list[str]:
 
 
 def _is_same_constant(base: Scope, target: Scope, name: str, other: str | None = None) -> bool:
-    mine, its = _content(base, name), _content(target, name if other is None else other)
-    return mine is not None and mine == its
+    base_content, target_content = _content(base, name), _content(target, name if other is None else other)
+    return base_content is not None and base_content == target_content
 
 
 def _content(scope: Scope, name: str) -> object:
-    found = own_constant(scope, name)
-    if found is None or isinstance(found.held, SparseTensor):
+    constant = own_constant(scope, name)
+    if constant is None or isinstance(constant.held, SparseTensor):
         return None
-    return constant_content(found.held, content) if isinstance(found.held, Node) else content(found.held)
+    return constant_content(constant.held, content) if isinstance(constant.held, Node) else content(constant.held)

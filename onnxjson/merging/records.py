@@ -36,6 +36,9 @@ _GRAPHS: Final = ("g", "graphs")
 _WHOLE: Final = (d.StringStringEntry, d.OperatorSetId, d.SparseTensor, d.Segment, d.ShardingSpec)
 """Messages that are one slot each, like those with a oneof: a mixture of two of them is meaningless."""
 
+Keys = list[str]
+"""Keys of units (`onnxjson.merging.slots.Units`) that are incompatible."""
+
 
 class TreeMerge:
     """One pass over both trees. In the slot of a conflict the result has the value of the first side.
@@ -64,23 +67,24 @@ class TreeMerge:
 
     def record(self, record: d.Record, changes: Both, address: str) -> Fields | None:
         """Merge the changes that both sides make to a record of the base."""
-        mine, its = changes
-        if mine is None and its is None:
+        ours, theirs = changes
+        if ours is None and theirs is None:
             return None
-        is_leaf = not any([_leads_to_graphs(record, each) for each in changes])
-        if is_leaf and not self.units.has_below(address) and (mine is None or its is None or mine == its):
-            return its if mine is None else mine
+        is_leaf = not any([_leads_to_graphs(record, change) for change in changes])
+        if is_leaf and not self.units.has_below(address) and (ours is None or theirs is None or ours == theirs):
+            return theirs if ours is None else ours
         if address in self.units or self._is_one_slot(record, changes):
-            self.clash(address, "", (record, value_after(record, mine, None), value_after(record, its, None)), address)
-            return self.alone(record, mine, address)
-        found: dict[str, Change] = {}
-        ours, theirs = [{} if each is None else each.changes for each in changes]
+            values = record, value_after(record, ours, None), value_after(record, theirs, None)
+            self.clash(address, "", values, address)
+            return self.alone(record, ours, address)
+        merged: dict[str, Change] = {}
+        our_fields, their_fields = [{} if change is None else change.changes for change in changes]
         for name in record.__struct_fields__:
-            if name in ours or name in theirs:
-                change = self._field(record, name, (ours.get(name), theirs.get(name)), address)
+            if name in our_fields or name in their_fields:
+                change = self._field(record, name, (our_fields.get(name), their_fields.get(name)), address)
                 if change is not None:
-                    found[name] = change
-        return Fields(found) if found else None
+                    merged[name] = change
+        return Fields(merged) if merged else None
 
     def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
         """Return the change of the first side as it is, and record the origins of its members."""
@@ -94,83 +98,85 @@ class TreeMerge:
 
     def _apart(self, merge: Callable[["TreeMerge"], T]) -> T:
         other = TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
-        found = merge(other)
+        merged = merge(other)
         self.origins.update(other.origins)
         self.added.update(other.added)
-        return found
+        return merged
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
         """Whether both sides change fields that cannot be merged separately, in different ways."""
-        mine, its = changes
-        if mine is None or its is None or mine == its:
+        ours, theirs = changes
+        if ours is None or theirs is None or ours == theirs:
             return False
-        ours, theirs = mine.changes, its.changes
+        our_fields, their_fields = ours.changes, theirs.changes
         if isinstance(record, d.Tensor):
-            return _differ(ours, theirs, _CONTENT)
+            return _differ(our_fields, their_fields, _CONTENT)
         if isinstance(record, d.Attribute):
-            fields = [*ours.items(), *theirs.items()]
-            return any(name != "doc_string" and (type(each) is Replace or name not in _GRAPHS) for name, each in fields)
+            fields = [*our_fields.items(), *their_fields.items()]
+            return any(
+                name != "doc_string" and (type(change) is Replace or name not in _GRAPHS) for name, change in fields
+            )
         if isinstance(record, d.Node):
-            if _differ(ours, theirs, _OPERATOR):
+            if _differ(our_fields, their_fields, _OPERATOR):
                 return True
-            operators = [not _OPERATOR.isdisjoint(each) for each in (ours, theirs)]
-            attributes = ["attribute" in each for each in (ours, theirs)]
+            operators = [not _OPERATOR.isdisjoint(changed) for changed in (our_fields, their_fields)]
+            attributes = ["attribute" in changed for changed in (our_fields, their_fields)]
             if operators[OURS] != operators[THEIRS] and attributes[operators[OURS]]:
                 # An attribute belongs to its operator.
                 return True
             return any(attributes) and any(
-                [is_ambiguous(each.get("attribute"), record.attribute) for each in (ours, theirs)]
+                [is_ambiguous(changed.get("attribute"), record.attribute) for changed in (our_fields, their_fields)]
             )
         return type(record) in _WHOLE or any(field.oneof for field in FIELDS[type(record)])
 
     def _field(
         self, record: d.Record, name: str, changes: tuple[Change | None, Change | None], address: str
     ) -> Change | None:
-        mine, its = changes
+        ours, theirs = changes
         at = f"{address}/{name}"
         plan = plans(type(record)).get(name)
         old = getattr(record, name)
         if at not in self.units:
             if plan is not None and plan.is_list:
-                members = [each if type(each) is Members else None for each in changes]
+                members = [change if type(change) is Members else None for change in changes]
                 return ListMerge(self, record, plan, (members[0], members[1]), address).merged()
-            if not any([type(each) is Replace for each in changes]):
-                fields = [each if type(each) is Fields else None for each in changes]
+            if not any([type(change) is Replace for change in changes]):
+                fields = [change if type(change) is Fields else None for change in changes]
                 return self.record(old, (fields[0], fields[1]), at)
-            is_alone = mine is None or its is None or mine == its
+            is_alone = ours is None or theirs is None or ours == theirs
             if plan is not None and name in ("input", "output") and (not is_alone or self.units.has_below(at)):
                 return self._names(old, name, changes, address)
             if is_alone:
-                return its if mine is None else mine
-        self.clash(address, f"/{name}", (old, value_after(old, mine, plan), value_after(old, its, plan)), at)
-        return mine
+                return theirs if ours is None else ours
+        self.clash(address, f"/{name}", (old, value_after(old, ours, plan), value_after(old, theirs, plan)), at)
+        return ours
 
     def _names(
         self, old: tuple[str, ...], name: str, changes: tuple[Change | None, Change | None], address: str
     ) -> Change | None:
         """Merge the inputs or outputs of a node or function, each of which is a slot."""
-        mine, its = [value_after(old, each, None) for each in changes]
+        ours, theirs = [value_after(old, change, None) for change in changes]
         at = f"{address}/{name}"
-        length = len(mine)
-        if len(its) != length or (len(old) != length and self.units.has_below(at)):
-            result = None if self.units.has_below(at) else both_spans(old, mine, its)
+        length = len(ours)
+        if len(theirs) != length or (len(old) != length and self.units.has_below(at)):
+            result = None if self.units.has_below(at) else both_spans(old, ours, theirs)
             if result is None:
-                self.clash(address, f"/{name}", (old, mine, its), at)
-                result = mine
+                self.clash(address, f"/{name}", (old, ours, theirs), at)
+                result = ours
             return None if result == old else Replace(old, result)
-        if len(old) != length and (spans := both_spans(old, mine, its)) is not None:
+        if len(old) != length and (spans := both_spans(old, ours, theirs)) is not None:
             return Replace(old, spans)
-        found = []
+        names = []
         for place in range(length):
             was = old[place] if place < len(old) else None
             key = f"{at}/{place}"
-            ours, theirs = mine[place], its[place]
-            if key in self.units or (ours != theirs and was not in (ours, theirs)):
-                self.clash(address, f"/{name}/{place}", (was, ours, theirs), key, (place,))
-                found.append(ours)
+            our_name, their_name = ours[place], theirs[place]
+            if key in self.units or (our_name != their_name and was not in (our_name, their_name)):
+                self.clash(address, f"/{name}/{place}", (was, our_name, their_name), key, (place,))
+                names.append(our_name)
             else:
-                found.append(three_way(was, ours, theirs))
-        new = tuple(found)
+                names.append(three_way(was, our_name, their_name))
+        new = tuple(names)
         return None if new == old else Replace(old, new)
 
 
@@ -187,12 +193,8 @@ def _leads_to_graphs(record: d.Record, changes: Fields | None) -> bool:
 
 def _differ(ours: dict[str, Change], theirs: dict[str, Change], names: frozenset[str]) -> bool:
     """Whether both sides change fields that are one slot, in different ways."""
-    mine, its = [{name: change for name, change in each.items() if name in names} for each in (ours, theirs)]
-    return bool(mine and its) and mine != its
-
-
-Keys = list[str]
-"""Keys of units (`onnxjson.merging.slots.Units`) that are incompatible."""
+    our_part, their_part = [{name: change for name, change in each.items() if name in names} for each in (ours, theirs)]
+    return bool(our_part and their_part) and our_part != their_part
 
 
 class Origins:

@@ -42,27 +42,27 @@ def resolve(
         ConflictError: a slot was edited since the merge; there is no base; or the base consumes values that nothing
             produces any more.
     """
-    found = _resolved(model, conflicts, choice, ids)
+    resolved = _resolved(model, conflicts, choice, ids)
     if choice == "base":
-        _require_producers(model, *found)
-    return found
+        _require_producers(model, *resolved)
+    return resolved
 
 
 def _resolved(
     model: Model, conflicts: Sequence[Conflict], choice: Choice, ids: Collection[str] | None
 ) -> tuple[Model, tuple[Conflict, ...]]:
     known = {conflict.id for conflict in conflicts}
-    for each in ids or ():
-        if each not in known:
+    for requested in ids or ():
+        if requested not in known:
             known_ids = ", ".join(sorted(visible(one) for one in known)) or "none"
-            raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {known_ids}')
+            raise SelectorError(f'no conflict has the id "{visible(requested)}"; there are {known_ids}')
     wanted = known if ids is None else set(ids)
-    names = _ChosenNames(model, [each for each in conflicts if each.id in wanted], choice)
+    names = _ChosenNames(model, [conflict for conflict in conflicts if conflict.id in wanted], choice)
     if not names.collide:
         return _with_others(names.model(), names.left(conflicts), wanted, choice)
     # The owner of a wanted name may be removed by another choice.
     model, left = _with_others(model, conflicts, wanted, choice, but_texts=True)
-    names = _ChosenNames(model, [each for each in left if each.id in wanted], choice)
+    names = _ChosenNames(model, [conflict for conflict in left if conflict.id in wanted], choice)
     if names.collide:
         raise ConflictError(
             f"names are taken: {'; '.join(names.collide[:_SHOWN])}; rename that first, or choose another side",
@@ -91,7 +91,11 @@ class _ChosenNames:
         self.resolved: dict[int, Conflict] = {}
         self.collide: list[str] = []
         """Reasons why they cannot be set."""
-        wanted = [each for each in chosen if isinstance(each.ours, str) and getattr(each, choice) != each.ours]
+        wanted = [
+            conflict
+            for conflict in chosen
+            if isinstance(conflict.ours, str) and getattr(conflict, choice) != conflict.ours
+        ]
         self._model = model
         self._values: dict[Scope, dict[str, str]] = {}
         self._functions: dict[FunctionKey, FunctionKey] = {}
@@ -99,9 +103,9 @@ class _ChosenNames:
             return
         self._index = Index(model)
         self._scopes = self._index.by_address
-        for each in wanted:
-            if isinstance(new := getattr(each, choice), str) and self._add(each, new):
-                self.resolved[id(each)] = each
+        for conflict in wanted:
+            if isinstance(new := getattr(conflict, choice), str) and self._add(conflict, new):
+                self.resolved[id(conflict)] = conflict
         self.collide = collisions(self._index, self._values)
 
     def left(self, conflicts: Sequence[Conflict]) -> list[Conflict]:
@@ -207,10 +211,10 @@ def _with_member(
         requested = len(members) if position is None else min(position, len(members))
         place = _fitting_place(value, members, requested) if isinstance(value, Node) else requested
         new = (*members[:place], value, *members[place:])
-        moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
+        moved = left if is_named else [_shifted(other, slot.list_address, place, 1, before=conflict) for other in left]
         if place != requested:
             adjacent = partial(_adjacent, list_address=slot.list_address, nodes=new, place=place, before=conflict)
-            moved = [adjacent(each, getattr(each, choice)) for each in moved]
+            moved = [adjacent(other, getattr(other, choice)) for other in moved]
         if isinstance(value, Node) and _is_consumed_before(value, new, place):
             new, moved = _sorted(new, moved, slot.list_address)
         return _with(model, slot.owner, slot.name, new), moved
@@ -218,7 +222,7 @@ def _with_member(
     assert position is not None
     if value is not None:
         return _with(model, slot.owner, slot.name, (*members[:position], value, *members[position + 1 :])), left
-    moved = left if is_named else [_shifted(each, slot.list_address, position, -1, before=conflict) for each in left]
+    moved = left if is_named else [_shifted(other, slot.list_address, position, -1, before=conflict) for other in left]
     return _with(model, slot.owner, slot.name, (*members[:position], *members[position + 1 :])), moved
 
 
@@ -330,11 +334,11 @@ def _rank(conflict: Conflict) -> tuple[int, str]:
 
 
 def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
-    found: Any = None
+    record: Any = None
     with suppress(AddressError):
-        found = find_at(model, format_address(path))
-    _require(conflict, isinstance(found, Record))
-    return found  # type: ignore[no-any-return]
+        record = find_at(model, format_address(path))
+    _require(conflict, isinstance(record, Record))
+    return record  # type: ignore[no-any-return]
 
 
 def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
@@ -364,10 +368,14 @@ def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) ->
 
 def _produced_by(conflicts: Sequence[Conflict]) -> set[str]:
     """Names of values that a choice may add."""
-    slots = [(each, slot_at(each.at)) for each in conflicts]
-    candidates = [each for each, slot in slots if not (slot.message is Node and slot.name == "input")]
-    values = [getattr(each, side) for each in candidates for side in SIDES]
-    records = [one for each in values for one in (each if isinstance(each, tuple) else (each,))]
-    outputs = {name for each in records if isinstance(each, Node) for name in each.output}
-    named = [getattr(each, "name", None) for each in records if isinstance(each, Record) and not isinstance(each, Node)]
-    return outputs | {each for each in (*named, *records) if isinstance(each, str)}
+    slots = [(conflict, slot_at(conflict.at)) for conflict in conflicts]
+    candidates = [conflict for conflict, slot in slots if not (slot.message is Node and slot.name == "input")]
+    values = [getattr(conflict, side) for conflict in candidates for side in SIDES]
+    records = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {name for record in records if isinstance(record, Node) for name in record.output}
+    named = [
+        getattr(record, "name", None)
+        for record in records
+        if isinstance(record, Record) and not isinstance(record, Node)
+    ]
+    return outputs | {entry for entry in (*named, *records) if isinstance(entry, str)}

@@ -129,7 +129,9 @@ class Side:
 
     def _difference(self) -> Fields | None:
         pairs: dict[str, Sequence[tuple[int, int]]] = {
-            f"{pair.base.address}/node": [(here, there) for here, there in enumerate(pair.target_of) if there >= 0]
+            f"{pair.base.address}/node": [
+                (position, place) for position, place in enumerate(pair.target_of) if place >= 0
+            ]
             for pair in self.matches
         }
         if (outputs := self._outputs()) is not None:
@@ -143,17 +145,17 @@ class Side:
         output, but returns another value.
         """
         graphs = self._base.graph, self.original.graph, self.model.graph
-        base, its, plain = [[] if each is None else [info.name for info in each.output] for each in graphs]
-        if its == plain or any(len(set(names)) < len(names) for names in (base, its, plain)):
+        base, original, plain = [[] if graph is None else [info.name for info in graph.output] for graph in graphs]
+        if original == plain or any(len(set(names)) < len(names) for names in (base, original, plain)):
             return None
         places = {name: place for place, name in enumerate(base)}
-        found = {places[name]: place for place, name in enumerate(its) if name in places}
-        used = frozenset(found.values())
+        pairs = {places[name]: place for place, name in enumerate(original) if name in places}
+        used = frozenset(pairs.values())
         left = {name: place for place, name in enumerate(plain) if place not in used}
         for place, name in enumerate(base):
-            if place not in found and name in left:
-                found[place] = left[name]
-        return sorted(found.items())
+            if place not in pairs and name in left:
+                pairs[place] = left[name]
+        return sorted(pairs.items())
 
     @cached_property
     def defects(self) -> Defects:
@@ -194,14 +196,14 @@ class Side:
 
     def new_values(self) -> dict[str, dict[str, Any]]:
         """Return, by address of a graph of the base, names in `model` without a counterpart there -> their definers."""
-        found: dict[str, dict[str, Any]] = {}
+        by_address: dict[str, dict[str, Any]] = {}
         scopes = self._index().by_address
         for pair in self.matches:
             scope = scopes.get(pair.target.address)
             names = [] if scope is None else [name for name in scope.defined_names if name not in pair.values]
             if scope is not None:
-                found[pair.base.address] = {name: _definer(scope, name, pair) for name in names}
-        return found
+                by_address[pair.base.address] = {name: _definer(scope, name, pair) for name in names}
+        return by_address
 
     def grown_graphs(self) -> Iterator[tuple[GraphMatch, Scope]]:
         """Yield the graphs of the base that have new nodes on this side, with their counterparts in `model`."""
@@ -248,10 +250,10 @@ def _definer(scope: Scope, name: str, pair: GraphMatch) -> Any:
         position, output = slot
         base = pair.base_of[position]
         return ("node", base, output, graph.node[position] if base < 0 else None)
-    found: list[Record | None] = []
+    declarations: list[Record | None] = []
     if isinstance(graph, Graph):
-        found = [graph.input[scope.inputs[name]] if name in scope.inputs else None, scope.initializer(name)]
-    return ("value", name, *found)
+        declarations = [graph.input[scope.inputs[name]] if name in scope.inputs else None, scope.initializer(name)]
+    return ("value", name, *declarations)
 
 
 def _with_plain_nodes(side: Side, model: Model) -> Model:
@@ -259,13 +261,13 @@ def _with_plain_nodes(side: Side, model: Model) -> Model:
     functions = _plain_functions(side)
     names: dict[str, dict[int, str | None]] = {}
     for pair in side.matches:
-        nodes, its = pair.base.graph.node, pair.target.graph.node
-        for position, there in enumerate(pair.target_of):
-            if there < 0 or nodes[position].op_type != its[there].op_type:
+        nodes, target_nodes = pair.base.graph.node, pair.target.graph.node
+        for position, place in enumerate(pair.target_of):
+            if place < 0 or nodes[position].op_type != target_nodes[place].op_type:
                 continue  # a node with another operator is another node and keeps its name
-            if nodes[position].name != its[there].name:
-                side.nodes[f"{pair.base.address}/node/{position}"] = its[there].name
-                names.setdefault(pair.target.address, {})[there] = nodes[position].name
+            if nodes[position].name != target_nodes[place].name:
+                side.nodes[f"{pair.base.address}/node/{position}"] = target_nodes[place].name
+                names.setdefault(pair.target.address, {})[place] = nodes[position].name
     return relabelled(model, functions, names)
 
 
@@ -309,28 +311,30 @@ def _plain_key(key: FunctionKey) -> OperatorKey:
 
 
 def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
-    found: dict[FunctionKey, FunctionKey] = {}
+    plain: dict[FunctionKey, FunctionKey] = {}
     base, target = side.alignment.base.model, side.alignment.target.model
     called: set[OperatorKey] | None = None
-    for here, there in side.alignment.functions:
-        mine, its = written_key(base.functions[here]), written_key(target.functions[there])
-        if mine == its:
+    for position, place in side.alignment.functions:
+        key, target_key = written_key(base.functions[position]), written_key(target.functions[place])
+        if key == target_key:
             continue
         called = called or {operator_key(ref.node) for ref in side.alignment.target.node_refs}
-        if _plain_key(mine) not in called:  # else only the record of the function was renamed
-            side.functions[mine] = its
-            found[its] = mine
-    return found
+        if _plain_key(key) not in called:  # else only the record of the function was renamed
+            side.functions[key] = target_key
+            plain[target_key] = key
+    return plain
 
 
 def part_names(ours: Side, theirs: Side) -> None:
     """Rename different values to which both sides give one name."""
-    mine, its = ours.new_values(), theirs.new_values()
+    our_values, their_values = ours.new_values(), theirs.new_values()
     apart: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
-    for address in mine.keys() & its.keys():
-        common = sorted(mine[address].keys() & its[address].keys())
-        differing = {name for name in common if mine[address][name] != its[address][name]}
-        while more := {name for name in common if name not in differing and _consumes(mine[address][name], differing)}:
+    for address in our_values.keys() & their_values.keys():
+        common = sorted(our_values[address].keys() & their_values[address].keys())
+        differing = {name for name in common if our_values[address][name] != their_values[address][name]}
+        while more := {
+            name for name in common if name not in differing and _consumes(our_values[address][name], differing)
+        }:
             differing |= more
         differing -= {
             name for name in differing if _is_interface(ours, address, name) and _is_interface(theirs, address, name)

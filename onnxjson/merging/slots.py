@@ -23,6 +23,14 @@ THEIRS: Final = 1
 Both = tuple[Fields | None, Fields | None]
 """The changes that ours and theirs make to one record."""
 
+_LISTS: Final[dict[type[d.Record], str]] = {
+    d.Node: "node",
+    d.Tensor: "initializer",
+    d.SparseTensor: "sparse_initializer",
+    d.ValueInfo: "value_info",
+    d.TensorAnnotation: "quantization_annotation",
+}
+
 
 class Clash(msgspec.Struct):
     """A conflict before the merged model exists: at an address of the base and the path below it."""
@@ -124,11 +132,11 @@ def _span(old: tuple[Any, ...], new: tuple[Any, ...]) -> _Span:
     return _Span(start, len(old) - end, new[start : len(new) - end])
 
 
-def both_spans(old: tuple[Any, ...], mine: tuple[Any, ...], its: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def both_spans(old: tuple[Any, ...], ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the sequence with both changes; None if they touch each other."""
-    first, second = _span(old, mine), _span(old, its)
+    first, second = _span(old, ours), _span(old, theirs)
     if first == second:
-        return mine
+        return ours
     if (first.start, first.stop) > (second.start, second.stop):
         first, second = second, first
     if first.stop > second.start or (first.start, first.stop) == (second.start, second.stop):
@@ -138,15 +146,15 @@ def both_spans(old: tuple[Any, ...], mine: tuple[Any, ...], its: tuple[Any, ...]
 
 def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> Iterator[list[str]]:
     """Yield, for each file whose tensors both sides change in different ways, the units of these changes."""
-    found: tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]] = ({}, {})
+    by_side: tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]] = ({}, {})
     for side, change in enumerate(changes):
         for location, key, value in () if change is None else _units(base, change, "", side):
-            found[side].setdefault(location, {})[key] = value
-    for location in sorted(found[0].keys() & found[1].keys()):
-        mine, its = [each[location] for each in found]
-        values = [[(key.partition("+")[0], value) for key, value in each.items()] for each in (mine, its)]
+            by_side[side].setdefault(location, {})[key] = value
+    for location in sorted(by_side[0].keys() & by_side[1].keys()):
+        our_units, their_units = [each[location] for each in by_side]
+        values = [[(key.partition("+")[0], value) for key, value in each.items()] for each in (our_units, their_units)]
         if values[0] != values[1]:
-            yield [*mine, *its]
+            yield [*our_units, *their_units]
 
 
 def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
@@ -163,11 +171,11 @@ def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterato
         if isinstance(change, Fields):
             yield from _units(value, change, at, side)
         elif isinstance(change, Members):
-            names = {each.name: each for each in value} if plans(type(record))[name].is_named else {}
+            names = {named.name: named for named in value} if plans(type(record))[name].is_named else {}
             for key, below in change.changes.items():
                 member = names[key] if isinstance(key, str) else value[key]
                 yield from _units(member, below, f"{at}/{escape(str(key))}", side)
-            added = [each for each in change.sequence or () if isinstance(each, d.Record)]
+            added = [added_member for added_member in change.sequence or () if isinstance(added_member, d.Record)]
             for number, new_member in enumerate(added):
                 for tensor in _external(new_member):
                     yield _location(tensor), added_key(at, side, number), new_member
@@ -179,15 +187,6 @@ def _external(record: d.Record) -> list[d.Tensor]:
 
 def _location(tensor: d.Tensor) -> str:
     return next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
-
-
-_LISTS: Final[dict[type[d.Record], str]] = {
-    d.Node: "node",
-    d.Tensor: "initializer",
-    d.SparseTensor: "sparse_initializer",
-    d.ValueInfo: "value_info",
-    d.TensorAnnotation: "quantization_annotation",
-}
 
 
 def wrapped(value: Any, slot: Slot) -> tuple[d.Model, str] | None:

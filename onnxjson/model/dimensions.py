@@ -27,6 +27,7 @@ IDENTIFIER: Final = re.compile(r"(?<!\w)[^\W\d]\w*\b(?!\s*\()")
 INVENTED: Final = "unk__"
 """Prefix of dimension names that the inference of onnx invents."""
 
+_BY_X: Final = re.compile(r"(?=.*(?<![^x])\d+(?![^x]))[^x,\s]+(x[^x,\s]+)+")
 _EXPRESSION: Final = re.compile(r"[\w\s+*/%(),-]+")
 _IN_PARENTHESES: Final = re.compile(r"(?<!\w)\((\d+)\)")
 
@@ -56,6 +57,16 @@ _LONGEST: Final = 10_000
 _MOST_PARTS: Final = 64
 
 Pick = int | range  # one index of a dimension, or several
+
+
+def split_dimensions(text: str) -> list[str]:
+    """Return the dimensions in a text: ``N,16``, ``[N, 16]``, or with at least one number ``1x3xHxW``."""
+    text = text.strip()
+    if text[:1] + text[-1:] in ("[]", "()"):
+        text = text[1:-1].strip()
+    if _BY_X.fullmatch(text):
+        return text.split("x")
+    return [word.strip() for word in text.split(",")] if text else []
 
 
 def dimension_names(root: Record) -> dict[str, None]:

@@ -20,30 +20,14 @@ references back, so the garbage collector does not track them: 100,000 nodes cau
 
 import msgspec
 
-from onnxjson.model.methods import AttributeMethods, ModelMethods, NodeMethods, TensorMethods, TypeMethods
+from onnxjson.model.methods import AttributeMethods, Brief, ModelMethods, NodeMethods, TensorMethods, TypeMethods
 from onnxjson.model.payloads import Data
 
 
-class Record(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Record(Brief, msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The base of all records; ``unknown_fields`` is the last field of each."""
 
     unknown_fields: bytes = b""
-
-    def __repr__(self) -> str:
-        """Show what differs from the defaults, with long lists as their lengths, so that a model fits on a screen."""
-        fields = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
-        shown = [(name, getattr(self, name)) for name, default in fields if getattr(self, name) != default]
-        return f"{type(self).__name__}({', '.join([f'{name}={_shown(value)}' for name, value in shown])})"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        items = ", ".join(map(_shown, value)) if len(value) <= 8 else ""
-        if len(items) > 200 or len(value) > 8:
-            return f"<{len(value)} item{'s' * (len(value) > 1)}>"
-        return f"({items}{',' * (len(value) == 1)})"
-    shown = repr(value)
-    return f"{shown[:60]}..." if isinstance(value, str | bytes) and len(shown) > 80 else shown
 
 
 class StringStringEntry(Record, frozen=True, gc=False):

@@ -3,15 +3,65 @@
 They call it through the root package, whose names are imported on first use; no other module of the rooms does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import onnxjson
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_LINE = 120
+_WORD = 60
+
+
+class Brief:
+    """A record whose repr fits on a line: the fields that differ from their defaults, long ones as their lengths."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return one line, which ends in ``...`` where fields did not fit."""
+        text = f"{type(self).__name__}("
+        for count, (name, value) in enumerate(_different_fields(self)):
+            word = f"{', ' * (count > 0)}{name}={_brief(value)}"
+            if len(text) + len(word) > _LINE:
+                return f"{text}{', ' * (count > 0)}...)"
+            text += word
+        return f"{text})"
+
+
+def _different_fields(record: Any) -> Iterator[tuple[str, Any]]:
+    names, defaults = record.__struct_fields__, record.__struct_defaults__
+    for number, name in enumerate(names, len(defaults) - len(names)):
+        value = getattr(record, name)
+        if number < 0 or value != defaults[number]:
+            yield name, value
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, tuple | list):
+        items = ", ".join(map(_brief, value)) if len(value) <= 8 else ""
+        if len(items) > _WORD or len(value) > 8:
+            return f"<{len(value)} item{'s' * (len(value) > 1)}>"
+        return f"({items}{',' * (len(value) == 1)})"
+    if isinstance(value, TypeMethods):
+        return str(value)
+    shown = repr(value)
+    if len(shown) <= _WORD:
+        return shown
+    return f"{type(value).__name__}(...)" if isinstance(value, Brief) else f"{shown[: _WORD - 20]}..."
+
+
+class Tabular:
+    """A result that a notebook shows as a table (`onnxjson.rendering.reports`)."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return onnxjson.report_text(self, "html")
 
 
 class TypeMethods:
@@ -106,7 +156,7 @@ class NodeMethods:
         return MappingProxyType({each.name or "": each.value for each in self.attribute})
 
 
-class ModelMethods:
+class ModelMethods(Tabular):
     """Methods of `onnxjson.Model`."""
 
     __slots__ = ()
@@ -141,6 +191,65 @@ class ModelMethods:
         """
         return onnxjson.Editor(self, is_fixed=True).tensor(selector)
 
+    @property
+    def nodes(self: Any) -> "onnxjson.Places":
+        """The nodes of the main graph, in the order of the file; `select` also finds those of subgraphs."""
+        return onnxjson.Editor(self, is_fixed=True).nodes()
+
+    @property
+    def inputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
+        """The inputs that a run needs: those of the main graph without an initializer of their name."""
+        constants = self.initializers
+        return () if self.graph is None else tuple([each for each in self.graph.input if each.name not in constants])
+
+    @property
+    def outputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
+        """The outputs of the main graph."""
+        return () if self.graph is None else self.graph.output
+
+    @property
+    def initializers(self: Any) -> dict[str, "onnxjson.Tensor"]:
+        """The initializers of the main graph by name, in the order of the file."""
+        return {} if self.graph is None else {tensor.name or "": tensor for tensor in self.graph.initializer}
+
+    @property
+    def opsets(self: Any) -> dict[str, int]:
+        """The imported version of each domain; ONNX's own is ``""``."""
+        return {each.domain or "": each.version or 0 for each in self.opset_import}
+
+    def producer(self: Any, name: str) -> "onnxjson.Place | None":
+        """Return the node that computes a value of the main graph; None for inputs and constants.
+
+        Raises:
+            SelectorError: no value has that name.
+        """
+        return onnxjson.Editor(self, is_fixed=True).value(name).producer
+
+    def consumers(self: Any, name: str) -> tuple["onnxjson.Place", ...]:
+        """Return the nodes that consume a value of the main graph, each once, those in subgraphs last.
+
+        Raises:
+            SelectorError: no value has that name.
+        """
+        return onnxjson.Editor(self, is_fixed=True).value(name).consumers
+
+    def find(self: Any, pattern: str) -> list["onnxjson.Match"]:
+        """Return the places that match a pattern of operators; see `onnxjson.find`."""
+        return onnxjson.find(self, pattern)
+
+    def rename(self: Any, name: str, to: str) -> "onnxjson.Model":
+        """Return the model with a value, node, dimension or key of metadata renamed, with all references to it.
+
+        Raises:
+            SelectorError: nothing has that name, or things of several kinds have it.
+            EditError: something else has the new name.
+        """
+        return onnxjson.apply(self, onnxjson.edits.Rename(from_=name, to=to))
+
+    def save(self: Any, path: str | Path) -> None:
+        """Write the model to a file; see `onnxjson.save` for its format and options."""
+        onnxjson.save(self, path)
+
     def outline(self: Any) -> "onnxjson.Outline":
         """Return the model on one page: lines of blocks, expressions and repeats, which own its nodes.
 
@@ -154,9 +263,6 @@ class ModelMethods:
         """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
         return onnxjson.apply(self, changes, folder=folder)
 
-    def _repr_html_(self) -> str:
-        return onnxjson.report_text(self, "html")
-
     def edit(self: Any) -> "onnxjson.Editor":
         """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
 
@@ -165,10 +271,21 @@ class ModelMethods:
         return onnxjson.Editor(self)
 
 
-class Reported:
+class Reported(Tabular):
     """A result with a report for other programs, with the text of the command (`onnxjson.rendering.reports`)."""
 
     __slots__ = ()
+
+    verdict_name: ClassVar = ""
+    """What says whether the result is good, for the error of ``bool(result)``."""
+
+    def __bool__(self) -> bool:
+        """Refuse an answer: is a result true if it is there, or if it is good?
+
+        Raises:
+            TypeError: always; it names the property to ask.
+        """
+        raise TypeError(f"a {type(self).__name__} is neither true nor false; use {self.verdict_name}")
 
     def to_json(self) -> str:
         """Return the JSON text that the command prints."""

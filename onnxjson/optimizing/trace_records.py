@@ -1,9 +1,10 @@
 """A trace as data: the first model, then events and a patch for each part of each pass; recorded by `Recorder`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -13,7 +14,7 @@ from onnxjson.diffing.events import Event
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
-from onnxjson.model.methods import ReportedPage
+from onnxjson.model.methods import Brief, ReportedPage
 from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.catalogue import parse_step
@@ -68,8 +69,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.parts)
 
 
-class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
+class Trace(Brief, ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
     """Record of a pipeline that ran on a model."""
+
+    verdict_name: ClassVar = ".parts(), which is empty if nothing changed"
 
     source: str
     """Name of the model, such as its path."""
@@ -204,7 +207,7 @@ def _is_alike(one: Model, other: Model) -> bool:
 
 def optimize(
     model: Model | str | Path,
-    *passes: str,
+    *passes: str | Sequence[str],
     parts: bool = False,
     keep_going: bool = False,
     unloadable: bool = False,
@@ -215,8 +218,8 @@ def optimize(
 
     Args:
         model: the model, or its file; weights in other files become part of the result.
-        passes: as on the command line: ``"onnxsim"``, ``"onnxoptimizer:fuse_bn_into_conv"``, ``"onnxscript*"``, or the
-            path of a script.
+        passes: names, or lists of names, as on the command line: ``"onnxsim"``, ``"onnxscript*"``,
+            ``"onnxoptimizer:fuse_bn_into_conv"``, or the path of a script.
         parts: whether to run each optimizer once more, part by part, so that the trace distinguishes its rules.
         keep_going: whether to skip passes that fail; their steps have the reason.
         unloadable: whether to accept a result that onnxruntime no longer loads, which otherwise is a failure.
@@ -230,7 +233,8 @@ def optimize(
         LimitError: the model is too big for protobuf; or as for `onnxjson.load`.
     """
     loaded, file = model_and_file(model)
-    steps = [parse_step(each) for each in passes]
+    names = [name for group in passes for name in ([group] if isinstance(group, str) else group)]
+    steps = [parse_step(name) for name in names]
     folder = Path() if file is None else file.parent
     first = InternalizedModel(loaded, folder).model
     with Pipeline(seconds=timeout, keep_going=keep_going, unloadable=unloadable, trust=trust) as pipeline:

@@ -23,7 +23,7 @@ from onnxjson.optimizing.passes.catalogue import split_members
 from onnxjson.running.model_run import percentile
 from onnxjson.running.tasks import Level, Settings
 from onnxjson.running.values import badness, error_share
-from onnxjson.running.verification import Verification
+from onnxjson.running.verdicts import Verification
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 _LEVEL: Final = re.compile(rf"@({'|'.join(LEVELS)})$")
@@ -212,8 +212,9 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_fine(self) -> bool:
-        """Whether it ran, and computes the same if its passes promise that."""
-        return not self.problem and self.verdict != "fails" and (self.verdict != "differs" or not self.is_exact)
+        """Whether it ran and was compared, and computes the same if its passes promise that."""
+        fine = ("same", "close") if self.is_exact else ("same", "close", "differs")
+        return not self.problem and self.verdict in fine
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,6 +263,8 @@ def verdict_fields(found: Verification) -> dict[str, Any]:
         verdict, problem = "fails", f'it has no output "{visible(missing[0])}"'
     elif "failed" in verdicts:
         verdict, problem = "fails", next(run.problem for run in found.runs if run.problem)
+    elif found.doubt:
+        verdict = ""
     elif verdicts == {"equal"}:
         verdict = "same"
     elif "different" not in verdicts:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model
 from onnxjson.model.index import Index, index_of
+from onnxjson.model.methods import Tabular
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
 from onnxjson.outline.attention import Units, with_attention
@@ -26,7 +27,7 @@ _INPUTS: Final = 8
 """Inputs of a graph that are listed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One line of an outline."""
 
@@ -46,9 +47,12 @@ class Line:
     name: str = ""
     """For a repeat, what the names of its nodes have in common, such as ``layers.{i}``."""
 
+    def __repr__(self) -> str:
+        return f"<Line {self.text}: {counted(len(self.nodes), 'node')}>"
 
-@dataclass(frozen=True)
-class Outline:
+
+@dataclass(frozen=True, repr=False)
+class Outline(Tabular):
     """A model on one page. Every node is in exactly one line, or in one line of those inside it."""
 
     lines: tuple[Line, ...]
@@ -65,6 +69,9 @@ class Outline:
             yield level, line
             if depth is None or level < depth:
                 pending += [(level + 1, each) for each in reversed(line.lines)]
+
+    def __repr__(self) -> str:
+        return f"<Outline: {counted(len(self), 'line')}>"
 
     def __str__(self) -> str:
         return "\n".join(self.texts())

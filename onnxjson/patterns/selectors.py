@@ -23,7 +23,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from onnxjson.model.addresses import find_element
-from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.display import counted, listed, suggest, visible
 from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import NoMatchError, SelectorError
 from onnxjson.model.index import Index, NodeRef
@@ -281,6 +281,8 @@ class _Search:
         if value.text in names:
             is_limited = self._selector.in_main is not None
             return "there is one elsewhere" if is_limited else "it is an input or a constant, not a node"
+        if operators := [ref for ref in self._index.nodes() if ref.node.op_type == value.text]:
+            return f"`op:{visible(value.text)}` finds the {counted(len(operators), 'node')} of this operator"
         overview = "`onnxjson show MODEL` shows an overview, selectors such as `op:Conv` find nodes"
         return suggest(value.text, names) or overview
 

@@ -66,8 +66,14 @@ def report_csv(report: BenchReport) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, rows[0] if rows else (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows([{name: _cell(value) for name, value in row.items()} for row in rows])
     return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula and no terminal for a command."""
+    text = visible(value, None) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(text, str) and text.startswith(("=", "+", "-", "@")) else text
 
 
 def _csv_row(report: BenchReport, row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
@@ -235,26 +241,28 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
             yield f"best of {variant}: {options}, {milliseconds(row.median)} ms"
 
 
+_DOUBT: Final = ": an output is empty, or NaN or infinite everywhere, on these values (--input gives others)"
+
+
 def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
     compared = [row for row in rows if row.compared]
     if not compared:
         return
+
+    def doing(count: int, verb: str) -> str:
+        return verb + "s" * (count == 1)
+
     same = sum(row.verdict in ("same", "close") for row in compared)
-    parts = [
-        f"{same} of {counted(len(rows), 'row')} {'computes' if same == 1 else 'compute'} the same within the tolerance"
-    ]
+    parts = [f"{same} of {counted(len(rows), 'row')} {doing(same, 'compute')} the same within the tolerance"]
     traded = [row for row in compared if row.verdict == "differs" and not row.is_exact]
     if traded:
         greatest = max((row.largest_share or 0.0 for row in traded), default=0.0)
-        parts.append(
-            f"{len(traded)} trade{'s' if len(traded) == 1 else ''} accuracy, by up to {greatest:.1%} of the largest"
-        )
+        parts.append(f"{len(traded)} {doing(len(traded), 'trade')} accuracy, by up to {greatest:.1%} of the largest")
     wrong = sum(row.verdict == "differs" and row.is_exact for row in compared)
     fails = sum(row.verdict == "fails" for row in rows)
     unknown = sum(not row.verdict for row in rows)
-    for count, what in ((wrong, "compute other results"), (fails, "fail"), (unknown, "not compared")):
-        if count:
-            parts.append(f"{count} {what}")
+    texts = f"{doing(wrong, 'compute')} other results", doing(fails, "fail"), f"not compared{_DOUBT}"
+    parts += [f"{count} {text}" for count, text in zip((wrong, fails, unknown), texts, strict=True) if count]
     yield f"verified on {counted(max(row.compared for row in compared), 'set')} of values: {', '.join(parts)}"
 
 

@@ -6,7 +6,7 @@ output of ``onnxjson trace``, with the provenance of every node).
 
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from onnxjson.codecs.wire_writing import message_size
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Member
+from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import index_of
 from onnxjson.optimizing.provenance import Provenance, Story, provenance
@@ -98,8 +99,10 @@ _WIDTH: Final = 100
 def report_text(result: object, form: Literal["json", "markdown", "html"]) -> str:
     """Return the report of a result in a form that its kind of result has."""
     # The forms of a command start faster without the modules of all results.
+    from onnxjson.editing.places import Places
     from onnxjson.merging.conflict_text import side_values
     from onnxjson.merging.merge import Merged
+    from onnxjson.outline.lines import Outline
     from onnxjson.rendering.diff_html import diff_html
     from onnxjson.rendering.markdown_reports import diff_markdown, trace_markdown
     from onnxjson.rendering.run_report import run_data
@@ -109,7 +112,7 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
     from onnxjson.rendering.verification_report import verification_data
     from onnxjson.running.checking import Findings
     from onnxjson.running.model_run import RunResult
-    from onnxjson.running.verification import Verification
+    from onnxjson.running.verdicts import Verification
 
     match result:
         case Diff():
@@ -128,12 +131,42 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
             lines = summary_lines(summary, _WIDTH)[1:]
             # Notebooks give their own font to all that is HTML.
             return f'<pre style="font-family: monospace">{html.escape(chr(10).join(lines))}</pre>'
+        case Places():
+            return _table(result, "address op_type name inputs outputs")
+        case Outline():
+            indented = [
+                {"text": f"{'  ' * depth}{line.text}", "nodes": len(line.nodes)} for depth, line in result.walk()
+            ]
+            return _table(indented, "text nodes")
         case Verification():
-            return as_json(verification_data(result, "base", "target"))
-        case RunResult():
+            data = verification_data(result, "base", "target")
+            return (
+                as_json(data) if form == "json" else _table(data["outputs"], "name dtype runs failed max_abs max_rel")
+            )
+        case RunResult() if form == "json":
             return as_json(run_data(result, "model"))
+        case RunResult():
+            arrays = [{"output": name, "value": value} for name, value in result.arrays.items()]
+            return _table(arrays, "output value")
+        case Findings() if form == "json":
+            return as_json([msgspec.structs.asdict(finding) for finding in result])
         case Findings():
-            return as_json([msgspec.structs.asdict(each) for each in result])
+            return _table(result, "severity code address message hint")
         case Merged():
-            return as_json([{"id": each.id, "at": each.at, **side_values(each)} for each in result.conflicts])
+            sides = [{"id": each.id, "at": each.at, **side_values(each)} for each in result.conflicts]
+            return as_json(sides) if form == "json" else _table(sides, "at base ours theirs")
     raise TypeError(f"{type(result).__name__} has no report")
+
+
+def _table(rows: Iterable[object], fields: str) -> str:
+    """Return a table for a notebook: a row for each object, or dictionary, and a column for each of its fields."""
+    names = fields.split()
+    head = "".join([f"<th>{name}</th>" for name in names])
+    body = "".join([f"<tr>{''.join([_cell(row, name) for name in names])}</tr>\n" for row in rows])
+    return f'<table>\n<thead><tr>{head}</tr></thead>\n<tbody style="white-space: pre-wrap">\n{body}</tbody>\n</table>'
+
+
+def _cell(row: object, name: str) -> str:
+    value = row[name] if isinstance(row, dict) else getattr(row, name)
+    text = "" if value is None else ", ".join(value) if isinstance(value, tuple) else str(value)
+    return f"<td>{html.escape(visible(text, 400))}</td>"

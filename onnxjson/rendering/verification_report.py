@@ -11,7 +11,7 @@ from onnxjson.rendering.tables import Line, Span, paragraph, table
 from onnxjson.rendering.values import picked
 from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.values import EXACT, Comparison, Tolerance
-from onnxjson.running.verification import OutputResult, Verification
+from onnxjson.running.verdicts import OutputResult, Verification
 
 _PROBLEMS: Final = 3
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -27,7 +27,7 @@ def verification_data(found: Verification, base: str, target: str, location: Loc
         "target": target,
         "equal": found.equal,
         "runs": len(found.runs),
-        **picked(found, "failed interrupted=is_interrupted engines"),
+        **picked(found, "failed not_compared=uncompared interrupted=is_interrupted engines"),
         "outputs": [_output_data(each) for each in found.outputs],
         "each_run": [picked(run, "name sizes verdict problem") for run in found.runs],
         "notes": found.notes,
@@ -89,6 +89,8 @@ def _headline(found: Verification) -> Span:
     missing = [each.name for each in found.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")
+    if found.doubt:
+        return Span(f"{found.doubt} in {counted(runs, 'run')}", "bad")
     if all(run.verdict == "equal" for run in found.runs):
         return Span(f"the same values in {runs:,} of {counted(runs, 'run')}", "good")
     return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
@@ -118,7 +120,7 @@ def _output_lines(found: Verification, width: int) -> Iterator[Line]:
         return
     yield (Span(lines[0], "quiet"),)
     for output, line in zip(found.outputs, lines[1:], strict=True):
-        bad = output.failed or output.target_name is None
+        bad = output.failed or not output.compared
         yield (Span(line, "bad" if bad else "plain"),)
         worst = output.worst
         if worst is not None and output.failed:
@@ -130,7 +132,7 @@ def _row(output: OutputResult) -> tuple[str, ...]:
     if output.target_name is None:
         return output.name, "missing", "", "", "", "", ""
     name = output.name if output.target_name == output.name else f"{output.name} = {output.target_name}"
-    if worst is None:
+    if worst is None or not output.compared:
         return name, "not compared", "", "", "", "", ""
     ulp, cosine = worst.largest_ulp, worst.cosine
     # Rounded down, so that values below 1 are not shown as 1.

@@ -17,6 +17,7 @@ from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import counted
 from onnxjson.model.document import Graph, Model, Type
 from onnxjson.model.errors import (
     DecodeError,
@@ -52,9 +53,15 @@ UNFINISHED: Final = "check-unfinished"
 
 
 class Findings(Reported, tuple[Finding, ...]):
-    """All findings about a model."""
+    """All findings about a model; false if there are none."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<Findings: {counted(len(self), 'finding')}, {counted(len(self.errors), 'error')}>"
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -232,7 +239,7 @@ def load_findings(
 
     tried = try_loading(model, folder, worker)
     found: list[tuple[Severity, str]] = []
-    if tried.state == "not-tried":
+    if tried.state in ("not-tried", "too-new"):
         found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
         found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))

@@ -16,10 +16,11 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model, Tensor, Type
 from onnxjson.model.dtypes import BITS, STRING
-from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
+from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, OnnxJsonError, WireError
+from onnxjson.model.tensors import to_numpy
 from onnxjson.running.inputs import all_inputs, free_inputs, outputs_of
 from onnxjson.running.value_types import unknown
-from onnxjson.running.values import Dictionary, Value
+from onnxjson.running.values import Dictionary, Value, leaves
 from onnxjson.storage.constant_reading import Kind
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.numpy_constants import from_array, opened_arrays, read_array
@@ -128,8 +129,11 @@ def _value_of_pb(path: Path, declared: Type | None) -> Value:
     source = open_source(path)
     data = source.read_at(0, source.size)
     try:
-        return value_of_message(data, declared)
-    except (WireError, IndexError) as error:
+        value = value_of_message(data, declared)
+        for _, tensor in leaves(value):
+            to_numpy(tensor)
+        return value
+    except (OnnxJsonError, LookupError, ValueError) as error:
         raise DecodeError(f"{visible(str(path), None)} does not contain a readable value: {error}") from error
 
 

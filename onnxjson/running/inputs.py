@@ -7,13 +7,14 @@ import math
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model, Node, Tensor, Type
-from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPES, STRING
+from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPES, STRING, WIDE_FLOATS
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError, LimitError
 from onnxjson.model.index import Index, Scope
@@ -21,6 +22,7 @@ from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.types import format_data_type, innermost, shown_type
 from onnxjson.running import random_values
+from onnxjson.running.coverage import turning_points
 from onnxjson.running.inferred_types import AxisSizeOf, InferredTypes
 from onnxjson.running.value_types import Input, Shapes, tensor_type, unknown
 from onnxjson.running.values import Dictionary, Value, Values
@@ -38,6 +40,9 @@ _ITEMS: Final = 2
 
 _TRIED_SIZE: Final = 64
 """Sizes of open dimensions from this one on are only tried; see `onnxjson.running.value_types.ALL_SIZES`."""
+
+_SIGNAL: Final = (4096,)
+"""Size of the only open dimension for smooth values: a signal needs some samples."""
 
 _LARGEST_TRIED: Final = 1 << 27
 """Maximum bytes of a value of such sizes, for each set: a batch of images, but not all dimensions of a video."""
@@ -119,6 +124,7 @@ class Inputs:
             Input(names, tuple([None if name is None else types[side].get(name) for side, name in enumerate(names)]))
             for names in pairs
         ]
+        self._indices = indices
         self._scopes: list[Scope] = [index.scopes[0] for index in indices]
         self._inferred = [InferredTypes(index, worker) for index in indices]
         self._input_options = input_options
@@ -162,12 +168,14 @@ class Inputs:
         spread: random_values.Spread = "normal",
         cycle: Sequence[int] = (1,),
         until: float = math.inf,
+        rows: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> tuple[dict[str, Value], ...]:
         """Return values for all inputs, for each model; those without a `given` value are random.
 
         Args:
             given: by name of an input in any of the models; inputs with an initializer are allowed too.
             until: the time, by `time.monotonic`, by which all values must exist.
+            rows: by name of an input in the first model; its indices look these rows of tables up before others.
 
         Raises:
             FeedError: a given value does not fit, or random values for an input cannot be generated.
@@ -182,7 +190,8 @@ class Inputs:
             if time.monotonic() > until:
                 raise LimitError(f"random values for {len(self.inputs):,} inputs exceed the time limit (--timeout)")
             largest = RANDOM_INPUT_BYTES if max(cycle) < _TRIED_SIZE else _LARGEST_TRIED
-            draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]), largest)
+            first = rows.get(each.name, ())
+            draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]), largest, sum(seed), first)
             value = next((given[name] for name in each.names if name is not None and name in given), None)
             if value is None:
                 value = self._random_value(each, draw)
@@ -192,6 +201,10 @@ class Inputs:
         for side, scope in enumerate(self._scopes):
             made[side].update({name: value for name, value in given.items() if name in scope.initializers})
         return made
+
+    def cycle_for(self, spread: random_values.Spread, cycle: Sequence[int]) -> Sequence[int]:
+        """Return the sizes of open dimensions: those of a signal for smooth values if just one dimension is open."""
+        return _SIGNAL if spread == "smooth" and len(self.shapes.open_dimensions()) == 1 else cycle
 
     def _random_value(self, each: Input, draw: "_Draw") -> Value:
         known = [declared for declared in each.types if declared is not None]
@@ -232,6 +245,8 @@ class Inputs:
         requested = self._requested_elements(each, data_type, dims, draw.generator)
         if requested is not None:
             return requested
+        if math.prod(dims) == 1 and (points := self._points(each, data_type)):
+            return numpy.full(dims, points[draw.turn % len(points)]).astype(numpy_dtype(data_type))
         past = self._past(draw.sizes)
         if past is not None and "mask" in each.name.lower() and data_type in (BOOL, *random_values.INDEX_TYPES):
             return numpy.ones(dims, numpy_dtype(data_type))
@@ -248,11 +263,27 @@ class Inputs:
                     most = role[1] if role is not None and role[0] == "index" else numpy.iinfo("int32").max
                     return numpy.broadcast_to(places % most, dims).astype(numpy_dtype(data_type))
                 if role is not None:
-                    return random_values.role_elements(*role, dims, draw.generator).astype(numpy_dtype(data_type))
+                    elements = random_values.role_elements(
+                        *role, dims, draw.generator, turn=draw.turn, first=draw.first
+                    )
+                    return elements.astype(numpy_dtype(data_type))
             if "mask" in each.name.lower():
                 return _mask(dims, draw.generator).astype(numpy_dtype(data_type))
+        if draw.spread == "smooth" and not dims and data_type in WIDE_FLOATS:
+            numbers = [name for name, shape in self.shapes.by_name.items() if shape == ()]
+            return random_values.constant_array(data_type, dims, random_values.ascending(numbers.index(each.name)))
         low, high = _BYTES.get(data_type, _SMALL)
         return random_values.random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
+
+    def _points(self, fed: Input, data_type: int) -> Sequence[float]:
+        """Return the elements on which a branch may depend, for an input of one element."""
+        if data_type == BOOL:
+            return True, False
+        points: dict[float, None] = {}
+        for side, name in enumerate(fed.names):
+            if name is not None and data_type not in (0, STRING):
+                points |= dict.fromkeys(turning_points(self._indices[side].scopes, name))
+        return [*points]
 
     def _past(self, sizes: Mapping[Hashable, int]) -> int | None:
         """Return the length of the cache of a decoder; None if the models have none."""
@@ -294,6 +325,10 @@ class _Draw(NamedTuple):
     generator: "Generator"
     largest: int
     """Maximum bytes of a value."""
+    turn: int
+    """Number of the run."""
+    first: Sequence[int]
+    """Rows to look up first."""
 
 
 def _bits(declared: Type) -> float:

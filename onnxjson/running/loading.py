@@ -64,7 +64,8 @@ _CRASHED: Final = "crashed"
 class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether onnxruntime loads a model."""
 
-    state: Literal["loads", "fails", "not-tried"]
+    state: Literal["loads", "fails", "too-new", "not-tried"]
+    """"too-new" if this onnxruntime does not know its ir_version or operator set yet."""
     reason: str = ""
     """Why it fails or was not tried, on one line; visible text."""
     address: str = ""
@@ -85,13 +86,20 @@ NOT_RUN: Final = "not run: "
 
 
 def try_loading(
-    model: Model, folder: Path | None, worker: Worker | None = None, *, runs: bool = True, trust_links: bool = False
+    model: Model,
+    folder: Path | None,
+    worker: Worker | None = None,
+    *,
+    runs: bool = True,
+    reads_files: bool = True,
+    trust_links: bool = False,
 ) -> Loading:
     """Load a model in onnxruntime, and run it once on random inputs.
 
     Args:
         folder: where the external data of the model is; None if there is none.
         runs: whether to run it, too; models above 128 MiB are only loaded.
+        reads_files: whether to read big constants in other files; otherwise such a model is only loaded.
     """
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
@@ -102,7 +110,7 @@ def try_loading(
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
-            if size <= _WHOLE and is_known:
+            if size <= _WHOLE and is_known and (reads_files or not any(map(is_external, tensors))):
                 return attempt.load(model, runs=runs)
             light = model if model.graph is None else msgspec.structs.replace(model, graph=with_inputs(model.graph))
             found = attempt.load(light, runs=False)
@@ -126,6 +134,7 @@ def require_loadable(
 ) -> tuple[str, ...]:
     """Raise if onnxruntime loads a model before a change and not after it; return remarks for the user.
 
+    Every command that edits a model asks this, and it decides itself which changes cannot matter: those of texts alone.
     With known sizes of all inputs, a result that fails on random inputs is refused too, unless the model failed before.
 
     Args:
@@ -135,22 +144,39 @@ def require_loadable(
     Raises:
         UnloadableError: the result does not load any more; the message names the node and the reason.
     """
-    if after is before or (after.graph is before.graph and after.opset_import == before.opset_import):
+    if _reads_alike(before, after):
         return ()
-    found = try_loading(after, folder, worker, runs=not has_open_sizes(after))
+    found = try_loading(after, folder, worker, runs=not has_open_sizes(after), reads_files=False)
+    not_tried = (f"the result was not tried in onnxruntime: {found.reason}",)
     if found.state == "not-tried":
-        return (f"the result was not tried in onnxruntime: {found.reason}",)
+        return not_tried
     if found.state == "loads" and not found.run_fails:
         return ()
-    was = try_loading(before, folder, worker, runs=found.run_fails)
+    was = try_loading(before, folder, worker, runs=found.run_fails, reads_files=False)
     if was.state != "loads" or (found.run_fails and was.ran != "runs"):
-        return ()
+        return not_tried if found.state == "too-new" else ()
     does = f"{'runs' if found.run_fails else 'loads'} the model"
     reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
     where = f"{found.address}: " if found.address else ""
     raise UnloadableError(
         f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", found.address
     )
+
+
+_TEXTS: Final = frozenset(("doc_string", "metadata_props", "producer_name", "producer_version", "model_version"))
+"""Fields of records that have no effect in onnxruntime."""
+
+
+def _reads_alike(one: object, other: object) -> bool:
+    """Whether two records differ in texts alone."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_reads_alike, one, other))
+    if isinstance(one, msgspec.Struct):
+        fields = [name for name in one.__struct_fields__ if name not in _TEXTS]
+        return all([_reads_alike(getattr(one, name), getattr(other, name)) for name in fields])
+    return one == other
 
 
 def has_open_sizes(model: Model) -> bool:
@@ -197,7 +223,7 @@ class _Attempt(NamedTuple):
             state: Literal["fails", "not-tried"] = "fails" if outcome.problem.startswith(_CRASHED) else "not-tried"
             return Loading(state=state, reason=f"onnxruntime {outcome.problem or 'was interrupted'}")
         if (too_new := _TOO_NEW.search(refused.problem)) is not None:
-            return Loading(state="not-tried", reason=f"it is newer than this onnxruntime: {too_new[0].strip()}")
+            return Loading(state="too-new", reason=f"it is newer than this onnxruntime: {too_new[0].strip()}")
         marked = MarkedNodes(model)
         refused = self._execute(marked.model, ()).first(Refused) or refused
         message, address = marked.read(refused.problem)

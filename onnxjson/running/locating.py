@@ -25,7 +25,8 @@ from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.tasks import Compared, Failed, Refused
 from onnxjson.running.value_types import tensor_type
 from onnxjson.running.values import Comparison, error_share
-from onnxjson.running.verification import Trial, Verification, Verifier
+from onnxjson.running.verdicts import Verification
+from onnxjson.running.verification import Trial, Verifier
 
 BATCH_BYTES: Final = 256 << 20
 """Maximum size of the values of one model that are compared together, in bytes."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
-from onnxjson.model.methods import Reported
+from onnxjson.model.methods import Brief, Reported
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.random_values import Spread
@@ -137,8 +137,10 @@ class Case(NamedTuple):
         return not self.problem and all(each.comparison.close for each in self.expected)
 
 
-class RunResult(Reported, msgspec.Struct, frozen=True):
+class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     """Result of running a model."""
+
+    verdict_name: ClassVar = ".problem, which is empty if nothing failed"
 
     engine: str
     """Engine that evaluated it: "onnxruntime" or "reference"."""

@@ -5,14 +5,22 @@ they stay as they are, except for attributes without effect, and the caller chec
 them. An operator that does not exist in the older version is replaced by its definition, if onnx has one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from onnxjson.model.constants import RANDOM
 from onnxjson.model.operators import operator_signature
+from onnxjson.running.opset_definitions import (
+    bodies_of,
+    constants_of,
+    expand,
+    nodes_of,
+    remove_attributes,
+    size_split,
+    typed,
+)
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 OLDEST: Final = 13
 """The oldest version for which `EXTENDED` is true."""
@@ -42,9 +50,6 @@ NEWER_VALUES: Final[dict[tuple[str | None, bytes | None], int]] = {
 
 _HIDDEN: Final = "onnxjson.hidden"
 
-_ROUNDS: Final = 8
-"""How deep definitions may use operators that have definitions."""
-
 
 def convert_version(model: "ModelProto", version: int) -> "ModelProto":
     """Convert a model to another version of the default operator set; nodes of `EXTENDED` may be wrong afterwards."""
@@ -52,102 +57,113 @@ def convert_version(model: "ModelProto", version: int) -> "ModelProto":
 
     old = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     if OLDEST <= version < old:
-        model = _typed(_expanded(model, old, version))
-        _hide(model.graph, version, {}, {})
+        model = typed(expand(model, old, version))
         model.opset_import.add(domain=_HIDDEN, version=1)
+        _Hiding(model, version).hide(model.graph, {}, {})
     converted: ModelProto = version_converter.convert_version(model, version)
-    for node in _nodes(converted.graph):
+    for node in nodes_of(converted.graph):
         if node.domain == _HIDDEN:
             node.domain = ""
     return converted
 
 
-def _typed(model: "ModelProto") -> "ModelProto":
-    """Add the types of all values to the main graph, also of initializers: adapters and the inliner read only these."""
-    from onnx import helper, shape_inference
+class _Hiding:
+    """Hides nodes of a model from the converter, which then does not see their subgraphs: those are converted alone."""
 
-    model = shape_inference.infer_shapes(model)
-    known = {each.name for each in (*model.graph.input, *model.graph.value_info)}
-    missing = [each for each in model.graph.initializer if each.name not in known]
-    model.graph.value_info.extend(
-        [helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in missing]
-    )
-    return model
+    def __init__(self, model: "ModelProto", version: int) -> None:
+        self._version = version
+        self._alone = type(model)(ir_version=model.ir_version, opset_import=model.opset_import)
+        self._names = {name for node in nodes_of(model.graph) for name in (*node.input, *node.output)}
+
+    def hide(
+        self,
+        graph: "GraphProto",
+        constants: "Mapping[str, TensorProto]",
+        types: "Mapping[str, ValueInfoProto]",
+    ) -> None:
+        """Hide the nodes of `EXTENDED` in a graph and its subgraphs, and adapt some of them."""
+        constants = {**constants, **constants_of(graph)}
+        types = {**types, **{each.name: each for each in (*graph.input, *graph.value_info)}}
+        nodes: list[NodeProto] = []
+        for node in graph.node:
+            nodes.append(node)
+            older = operator_signature("", node.op_type, self._version)
+            is_hidden = not node.domain and node.op_type in EXTENDED and older is not None
+            for inner in bodies_of(node):
+                self.hide(inner, constants, types)
+                if is_hidden:
+                    self._convert(inner, constants, types)
+            if not is_hidden or older is None:
+                continue
+            node.domain = _HIDDEN
+            lost = {each.name: each.i for each in node.attribute if each.name not in older.attributes}
+            if node.op_type == "Reshape" and lost.get("allowzero") and _has_no_zero(constants.get(node.input[1])):
+                remove_attributes(node, ["allowzero"])
+            elif node.op_type == "Split" and "num_outputs" in lost and _is_even(node, types):
+                remove_attributes(node, ["num_outputs"])
+            elif node.op_type == "Shape" and lost:
+                remove_attributes(node, list(lost))
+                nodes.append(_slice_after(node, lost, graph))
+        _replace(graph.node, nodes)
+
+    def _convert(
+        self,
+        graph: "GraphProto",
+        constants: "Mapping[str, TensorProto]",
+        types: "Mapping[str, ValueInfoProto]",
+    ) -> None:
+        """Convert a subgraph as a model, whose inputs and constants are the values around it."""
+        from onnx import version_converter
+
+        if all(node.domain for node in graph.node):
+            return
+        alone = type(self._alone).FromString(self._alone.SerializeToString())
+        alone.graph.CopyFrom(graph)
+        around = _consumed_around(graph)
+        for name in around:
+            if name in constants:
+                alone.graph.initializer.add().CopyFrom(constants[name])
+                alone.graph.initializer[-1].name = name
+            elif name in types:
+                alone.graph.input.add().CopyFrom(types[name])
+            else:
+                alone.graph.input.add().name = name
+        before = {name for node in graph.node for name in node.output} | {each.name for each in graph.initializer}
+        made = version_converter.convert_version(alone, self._version).graph
+        constant = [each for each in made.initializer if each.name not in around]
+        new = [each.name for each in constant] + [name for node in made.node for name in node.output]
+        names = {name: self._new_name(name) for name in new if name and name not in before}
+        for each in constant:
+            each.name = names.get(each.name, each.name)
+        for node in made.node:
+            for field in (node.input, node.output):
+                field[:] = [names.get(name, name) for name in field]
+        _replace(graph.node, made.node)
+        _replace(graph.initializer, constant)
+
+    def _new_name(self, name: str) -> str:
+        """Return a name that no value of the model has, nor gets: the converter calls values ``_v_1`` in each graph."""
+        count = 1
+        while (new := f"converted{name}_{count}") in self._names:
+            count += 1
+        self._names.add(new)
+        return new
 
 
-def _expanded(model: "ModelProto", old: int, version: int) -> "ModelProto":
-    """Replace nodes whose operators do not exist in an older version by their definitions, except random ones.
-
-    A definition may use such operators again: that of Gelu uses CastLike, whose own depends on the type of its input.
-    """
-    from onnx import inliner
-
-    for _ in range(_ROUNDS):
-        model = _typed(model)
-        missing = _missing(model, old, version)
-        if not missing:
-            break
-        model = inliner.inline_selected_functions(model, missing, inline_schema_functions=True)
-    return model
+def _consumed_around(graph: "GraphProto") -> dict[str, None]:
+    """Return the names of the values around a subgraph that it uses."""
+    own = {each.name for each in (*graph.input, *graph.initializer)}
+    own |= {name for node in graph.node for name in node.output}
+    used = [name for node in graph.node for name in node.input]
+    used += [name for node in graph.node for inner in bodies_of(node) for name in _consumed_around(inner)]
+    return dict.fromkeys(name for name in (*used, *[each.name for each in graph.output]) if name and name not in own)
 
 
-def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str]]:
-    """Return the operators of the nodes that have a definition and do not exist in an older version."""
-    from onnx import defs
-
-    own = {each.name for each in model.functions if not each.domain}
-    found = []
-    for name in sorted({node.op_type for node in _nodes(model.graph) if not node.domain}.difference(own, RANDOM)):
-        if operator_signature("", name, old) is None or operator_signature("", name, version) is not None:
-            continue
-        schema = defs.get_schema(name, old, "")
-        if schema.has_function or schema.has_context_dependent_function:  # type: ignore[attr-defined]
-            found.append(("", name))
-    return found
-
-
-def _nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
-
-
-def _hide(
-    graph: "GraphProto", version: int, constants: "Mapping[str, TensorProto]", shapes: "Mapping[str, TensorShapeProto]"
-) -> None:
-    """Hide the nodes of `EXTENDED` in a graph and its subgraphs, and adapt some of them."""
-    constants = {**constants, **{each.name: each for each in graph.initializer}}
-    constants |= {node.output[0]: each.t for node in graph.node for each in node.attribute if each.name == "value"}
-    shapes = {**shapes, **{each.name: each.type.tensor_type.shape for each in (*graph.input, *graph.value_info)}}
-    nodes: list[NodeProto] = []
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                _hide(inner, version, constants, shapes)
-        nodes.append(node)
-        older = operator_signature("", node.op_type, version)
-        if node.domain or node.op_type not in EXTENDED or older is None:
-            continue
-        node.domain = _HIDDEN
-        lost = {each.name: each.i for each in node.attribute if each.name not in older.attributes}
-        if node.op_type == "Reshape" and lost.get("allowzero") and _has_no_zero(constants.get(node.input[1])):
-            _remove(node, ["allowzero"])
-        elif node.op_type == "Split" and "num_outputs" in lost and _is_even(node, shapes.get(node.input[0])):
-            _remove(node, ["num_outputs"])
-        elif node.op_type == "Shape" and lost:
-            _remove(node, list(lost))
-            nodes.append(_slice_after(node, lost, graph))
-    new = [type(each).FromString(each.SerializeToString()) for each in nodes]
-    del graph.node[:]
-    graph.node.extend(new)
-
-
-def _remove(node: "NodeProto", names: Sequence[str]) -> None:
-    kept = [each for each in node.attribute if each.name not in names]
-    del node.attribute[:]
-    node.attribute.extend(kept)
+def _replace(field: Any, records: Iterable[Any]) -> None:
+    """Replace the records of a repeated field by others, some of which may be in it."""
+    copies = [type(each).FromString(each.SerializeToString()) for each in records]
+    del field[:]
+    field.extend(copies)
 
 
 def _has_no_zero(shape: "TensorProto | None") -> bool:
@@ -156,12 +172,9 @@ def _has_no_zero(shape: "TensorProto | None") -> bool:
     return shape is not None and not shape.external_data and bool(numpy_helper.to_array(shape).all())
 
 
-def _is_even(node: "NodeProto", shape: "TensorShapeProto | None") -> bool:
+def _is_even(node: "NodeProto", types: "Mapping[str, ValueInfoProto]") -> bool:
     """Whether a Split is known to have parts of equal size."""
-    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
-    if shape is None or not -len(shape.dim) <= axis < len(shape.dim):
-        return False
-    size = shape.dim[axis].dim_value
+    size = size_split(node, types.get(node.input[0]))
     return size > 0 and size % len(node.output) == 0
 
 

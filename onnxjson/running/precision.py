@@ -4,7 +4,7 @@ A float64 that is computed from float32 is as precise as float32, and a value be
 A saturated sigmoid is close to 0 or 1 to about a unit of the range of the function, whatever the size of the element.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from onnxjson.model.constants import constant_values, type_of_constant
@@ -53,31 +53,52 @@ class _Precision:
 
     def __init__(self, model: Model, scope: Scope, tolerances: Mapping[str, Tolerance]) -> None:
         self._tolerances = tolerances
-        self._constants = constant_values(scope)
         self._opsets = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
-        self._dtypes = {name: dtype_of_type(kind) for name, kind in scope.types.items()}
-        for name in scope.initializers:
-            constant = scope.initializer(name)
-            self._dtypes[name] = None if constant is None else dtype_of_type(type_of_constant(constant))
+        self._dtypes: dict[str, int | None] = {}
         self._computed: dict[str, Tolerance] = {}
         """Values computed by nodes -> the loosest tolerance of a dtype on the way."""
         self._ranges: dict[str, float] = {}
-        for node in scope.graph.node:
-            self._follow(node)
+        self._enter(scope)
 
     def of(self, name: str) -> Tolerance:
         """Return the tolerance of a value, with the floor of its range."""
         found = self._computed.get(name, EXACT)
         return looser([found, Tolerance(absolute=_FLOOR * found.of_scale * self._ranges.get(name, 0.0))])
 
-    def _follow(self, node: Node) -> None:
+    def _enter(self, scope: Scope) -> None:
+        """Follow the nodes of a graph, and those of its subgraphs."""
+        self._dtypes |= {name: dtype_of_type(kind) for name, kind in scope.types.items()}
+        for name in scope.initializers:
+            constant = scope.initializer(name)
+            self._dtypes[name] = None if constant is None else dtype_of_type(type_of_constant(constant))
+        constants = constant_values(scope)
+        inner: dict[int, list[Scope]] = {}
+        for child in scope.children:
+            if child.owner is not None:
+                inner.setdefault(child.owner.position, []).append(child)
+        for position, node in enumerate(scope.graph.node):
+            self._follow(node, constants)
+            for child in inner.get(position, ()):
+                self._enter(child)
+            self._leave(node, inner.get(position, ()))
+
+    def _leave(self, node: Node, inner: Sequence[Scope]) -> None:
+        """Note what the subgraphs of a node return, as the body of a Loop does after its condition."""
+        for slot, name in enumerate(node.output if inner else ()):
+            returned = [str(names[slot - len(node.output)]) for each in inner
+                        if len(names := each.output_names) >= len(node.output)]  # fmt: skip
+            self._computed[name] = looser([self._computed.get(each, EXACT) for each in (name, *returned)])
+            if returned and all(each in self._ranges for each in returned):
+                self._ranges[name] = max([self._ranges[each] for each in returned])
+
+    def _follow(self, node: Node, constants: Collection[str]) -> None:
         before = looser([self._computed.get(name, EXACT) for name in consumed_names(node)])
         operator = node.op_type if not plain_domain(node.domain) else ""
         data = node.input[0] if node.input else ""
         for slot, name in enumerate(node.output):
             dtype = self._dtypes.get(name) or self._dtype(node, slot)
             self._dtypes[name] = dtype
-            if name in self._constants:
+            if name in constants:
                 continue
             if operator in _BOUNDED:
                 self._ranges[name] = 1.0

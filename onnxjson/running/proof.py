@@ -206,8 +206,7 @@ def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mappin
         assert not isinstance(other, str)
         for slot, (name, its) in enumerate(zip(prepared.base.outputs, prepared.target.outputs, strict=True)):
             comparison = compare_values(one[name], other[its], tolerances)
-            seen = comparison.elements and (comparison.exact or comparison.largest_absolute is not None)
-            conclusive = conclusive or bool(seen) or not comparison.equal
+            conclusive = conclusive or comparison.conclusive
             if worst is None or badness(comparison) > badness(worst):
                 worst, output = comparison, prepared.base.requested[slot]
     if worst is None or not conclusive:

@@ -4,7 +4,7 @@ The same seed always leads to the same elements.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,17 +18,25 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-Spread = Literal["normal", "positive", "wide"]
-"""Distribution of numbers: normal with deviation 1, uniform from 0.1 to 2, normal with deviation 8."""
+Spread = Literal["normal", "positive", "wide", "small", "unit", "smooth"]
+"""Distribution of numbers: normal with deviation 1, uniform from 0.1 to 2, normal with deviation 8 and 0.01, uniform
+from 0 to 1, sine waves along the last axis."""
 
 SPREADS: Final[tuple[Spread, ...]] = ("normal", "positive", "wide")
 
 NEAR: Final = SPREADS[:2]
 """Distributions to calibrate ranges with: outliers would widen the ranges."""
 
+LADDER: Final[tuple[Spread, ...]] = ("small", "unit", "smooth")
+"""Distributions to try, one after the other, where an output is NaN or infinite everywhere on the others."""
+
 _WORDS: Final = ("", "a", "b", "ONNX", "two words", "é", "模型", "1.5", "-3")
 
-_INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive": (1, 3), "wide": (-100, 100)}
+_INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"positive": (1, 3), "wide": (-100, 100)}
+_DEVIATIONS: Final[dict[Spread, float]] = {"wide": 8.0, "small": 0.01}
+
+_LOWEST: Final = 50.0
+_FACTOR: Final = 40.0
 
 
 def random_array(
@@ -57,16 +65,23 @@ def random_array(
     limits = integer_limits(dtype)
     if limits is None:
         return _as_float(_floats(shape, generator, spread), dtype)
-    least, greatest = _INTEGERS[spread]
+    least, greatest = _INTEGERS.get(spread, (-5, 5))
     least, greatest = least if low is None else low, greatest if high is None else high
     least, greatest = (min(max(each, limits[0]), limits[1]) for each in (least, greatest))
     return generator.integers(least, max(least, greatest), shape, endpoint=True).astype(dtype)
 
 
 def _floats(shape: tuple[int, ...], generator: "Generator", spread: Spread) -> "NDArray[Any]":
-    if spread == "positive":
-        return generator.uniform(0.1, 2.0, shape)
-    return generator.standard_normal(shape) * (8.0 if spread == "wide" else 1.0)
+    import numpy
+
+    if spread in ("positive", "unit"):
+        return generator.uniform(*((0.1, 2.0) if spread == "positive" else (0.0, 1.0)), shape)
+    if spread == "smooth" and shape:
+        each = (*shape[:-1], 1)
+        cycles = generator.uniform(0.01, 0.1, each) * numpy.arange(shape[-1]) + generator.uniform(0.0, 1.0, each)
+        waves: NDArray[Any] = 0.5 * numpy.sin(2 * math.pi * cycles)
+        return waves
+    return generator.standard_normal(shape) * _DEVIATIONS.get(spread, 1.0)
 
 
 @cache
@@ -170,6 +185,9 @@ _AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements
 
 _REDUCTION_AXES: Final[dict[int, Role]] = {1: "axes"}
 
+_SHUFFLED: Final = 1 << 20
+"""Maximum number of rows of which none is looked up twice before all are."""
+
 _PASSING: Final = frozenset({"Cast", "Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators whose output contains the elements of their inputs."""
 
@@ -179,20 +197,34 @@ DEFAULT_SIZE: Final = 2
 
 def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | None]) -> tuple[Role, int] | None:
     """Return the role of a value for the first operator that assigns one, and the exclusive maximum of its indices."""
-    names = {name}
+    names = copies(name, nodes)
     for node in nodes:
         if plain_domain(node.domain):
             continue
-        slots = [slot for slot, consumed in enumerate(node.input) if consumed in names]
-        for slot in slots:
+        for slot in [slot for slot, consumed in enumerate(node.input) if consumed in names]:
             operator = node.op_type or ""
             roles = _REDUCTION_AXES if operator.startswith("Reduce") else _ROLES.get(operator, {})
             role = roles.get(slot)
             if role is not None:
                 return role, (axis_size(node) or DEFAULT_SIZE) if role == "index" else DEFAULT_SIZE
-        if slots and node.op_type in _PASSING and (node.op_type != "Reshape" or 0 in slots):
-            names.update(node.output)
     return None
+
+
+def copies(name: str, nodes: Sequence[Node], *, parts: Collection[str] = ()) -> set[str]:
+    """Return the names of the values of a sorted graph that hold the elements of a value, and its own.
+
+    `parts` are operators whose output has only some of the elements.
+    """
+    names = {name}
+    for node in nodes:
+        data = node.input if node.op_type == "Concat" else node.input[:1]
+        if (
+            (node.op_type in _PASSING or node.op_type in parts)
+            and not plain_domain(node.domain)
+            and not names.isdisjoint(data)
+        ):
+            names.update(node.output)
+    return names
 
 
 def indexed_axis_size(node: Node, sizes: Sequence[int]) -> int | None:
@@ -203,11 +235,35 @@ def indexed_axis_size(node: Node, sizes: Sequence[int]) -> int | None:
     return min((each for each in sizes if each), default=None)
 
 
-def role_elements(role: Role, limit: int, shape: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":
-    """Return elements of a role, as int64."""
+def ascending(place: int) -> float:
+    """Return one of several numbers of which each is far above the one before, as limits of frequencies are."""
+    return _LOWEST * _FACTOR**place
+
+
+def role_elements(
+    role: Role,
+    limit: int,
+    shape: tuple[int, ...],
+    generator: "Generator",
+    *,
+    turn: int | None = None,
+    first: Sequence[int] = (),
+) -> "NDArray[Any]":
+    """Return elements of a role, as int64.
+
+    Args:
+        turn: number of the run. Its indices continue where those of the run before ended, so that all rows are looked
+            up in time, the rows `first` before the others.
+    """
     import numpy
 
     ranges = {"index": (0, max(limit, 1)), "size": (1, 4), "end": (2, 6)}
+    if role == "index" and turn is not None and 0 < limit <= _SHUFFLED:
+        rows = numpy.random.default_rng(limit).permutation(limit)
+        rows = numpy.concatenate([rows[numpy.isin(rows, first)], rows[numpy.isin(rows, first, invert=True)]])
+        count = math.prod(shape)
+        chosen = rows.take(numpy.arange(turn * count, (turn + 1) * count), mode="wrap")
+        return generator.permutation(chosen).reshape(shape)
     if role in ranges:
         return generator.integers(*ranges[role], shape)
     if role == "axes":

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from onnxjson.codecs.wire_writing import message_bytes, message_size
+from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import LimitError, WorkerError
+from onnxjson.model.errors import EvaluationError, LimitError, WorkerError
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running import tasks
@@ -87,8 +88,13 @@ def execute(
     Raises:
         WorkerError: the guarded process itself does not answer.
         LimitError: more bytes than can be sent.
+        EvaluationError: a name is not UTF-8.
     """
-    data = msgspec.msgpack.encode(task)
+    try:
+        data = msgspec.msgpack.encode(task)
+    except UnicodeEncodeError as error:
+        name = visible(error.object, 60)
+        raise EvaluationError(f'no engine runs a model with the name "{name}", which is not UTF-8') from None
     wanted = [settings.memory for _, settings in _models(task)]
     # Models that are compared are open at the same time.
     asked = memory or (sum(wanted) if isinstance(task, tasks.CompareTask) else max(wanted))

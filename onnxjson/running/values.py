@@ -202,6 +202,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """Whether all elements are within the tolerance."""
         return self.problem is None and self.outside == 0
 
+    @property
+    def conclusive(self) -> bool:
+        """Whether it says anything: arrays without elements, or NaN or infinite everywhere in both, do not."""
+        has_numbers = self.elements > 0 and (self.exact or self.largest_absolute is not None)
+        return self.problem is not None or self.unequal > 0 or has_numbers
+
 
 def tolerance_of(
     dtypes: Iterable[str], tolerances: Mapping[str, Tolerance] = MappingProxyType(TOLERANCES)

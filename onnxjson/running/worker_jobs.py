@@ -36,6 +36,8 @@ def prepare(request: Request | None) -> None:
         return
     if request.job == "infer_types":
         import onnx.reference  # noqa: F401
+    if request.job == "run":
+        from onnxjson.running import engines, executing  # noqa: F401
     if request.job == "text":
         import onnxjson.codecs.reading.exact_reader
         import onnxjson.codecs.reading.fast

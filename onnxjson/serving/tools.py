@@ -208,7 +208,7 @@ class Tools:
             self.may.require_no_files(edit)
         folder = Path(model).parent
         result = run(before, script, model_folder=folder)
-        tried = require_loadable(before, result.model, folder, worker(), advice="") if script.is_tried else ()
+        tried = require_loadable(before, result.model, folder, worker(), advice="")
         return before, result.model, [*[note for outcome in result.outcomes for note in outcome.notes], *tried]
 
     def _writable(self, output: str) -> tuple[Path, Identity | None]:

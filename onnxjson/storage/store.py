@@ -15,9 +15,11 @@ All stores have one contract:
 - Beyond the limits of a store, entries go that no process holds: of a key the oldest, of all keys the least recently
   used.
 - A content that is written once has its SHA-256 in its name.
+- Nothing is read from, or written to, a folder that another user can change.
 - What the user cannot have made again (state) is synced to the disk, what can be made again (caches) is not.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -113,14 +115,26 @@ class Store:
         """Return the folder of a key; it may not exist."""
         return self.root / hashlib.sha256(os.fsencode(key)).hexdigest()[:32]
 
+    def is_own(self) -> bool:
+        """Whether no other user can have put something into the folder of the store, or exchange it; if it exists."""
+        root = self.root
+        try:
+            around = root.parent.parent.stat().st_mode
+            owners = {status.st_uid for each in (root.parent, root) for status in (each.lstat(), each.stat())}
+        except OSError:
+            return True
+        return owners == {os.geteuid()} and not (around & stat.S_IWOTH and not around & stat.S_ISVTX)
+
     def make_root(self) -> Path:
         """Create the folder of the store, if necessary; no other user may open it.
 
         Raises:
-            OSError: it cannot be created.
+            OSError: it cannot be created, or is another user's.
         """
         root = self.root
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.is_own():
+            raise PermissionError(errno.EACCES, "another user can change it", str(root))
         for place in (root.parent, root):
             if stat.S_IMODE(place.stat().st_mode) != 0o700:
                 place.chmod(0o700)
@@ -134,8 +148,8 @@ class Store:
         return folder
 
     def entries(self, key: str | bytes | Path) -> list[Path]:
-        """Return the entries of a key, newest first."""
-        return _entries_in(self.folder(key))
+        """Return the entries of a key, newest first; none if another user could have put them there."""
+        return _entries_in(self.folder(key)) if self.is_own() else []
 
     def contents(self, key: str | bytes | Path) -> list[Content]:
         """Return the contents of a key that were written once, newest first."""

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from onnx import TensorProto, helper
 
+import onnxjson
 from onnxjson.rendering.markdown_reports import LARGEST
 from tests.cli.running import run
+from tests.running.small_models import model
 
 POLICY = """
 format = "onnxjson-policy/1"
@@ -227,6 +230,24 @@ def test_models_run_only_for_budgets_of_time_and_difference(binary: Path, tmp_pa
     assert (
         "warning[budget:difference]: largest difference of an output from that of the base: not known" in result.stdout
     )
+
+
+def test_gate_says_what_it_could_not_compare(binary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = binary.parent / "repository"
+    folder.mkdir()
+    _git(folder, "init", "-q", "-b", "main")
+    for number, branch in enumerate(("main", "work")):
+        nodes = [
+            helper.make_node(*each) for each in (("Exp", ["x"], ["e"]), ("Neg", ["e"], ["n"]), ("Log", ["n"], ["y"]))
+        ]
+        nodes[0].doc_string = str(number)
+        onnxjson.save(model(nodes, {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"]), folder / "a.onnx")
+        _git(folder, "checkout", "-q", "-B", branch)
+        _git(folder, "add", ".")
+        _git(folder, "commit", "-q", "-m", branch)
+    monkeypatch.chdir(folder)
+    run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "60")
+    assert 'not verified: nothing of "y" could be compared' in (folder / "out" / "gate.md").read_text()
 
 
 def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(

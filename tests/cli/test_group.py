@@ -24,7 +24,17 @@ def test_help_lists_every_command_once_in_its_section() -> None:
         assert f"{section}:" in result.stdout
         for entry in entries:
             assert result.stdout.count(entry.summary) == 1
+    shown = [entry for entries in overview.SECTIONS.values() for entry in entries]
+    assert len(shown) <= 24
+    assert all(len(entries) <= 7 for entries in overview.SECTIONS.values())
     assert result.stdout.isascii()
+
+
+def test_help_more_lists_the_other_commands() -> None:
+    shown = run("help", "more").stdout
+    assert all(f"{entry.name} " in shown and entry.summary in shown for entry in overview.OTHERS)
+    assert run("help") == run()
+    assert run("help", "rewrite", "rename") == run("rewrite", "rename", "--help")
 
 
 def test_help_fits_80_columns() -> None:
@@ -51,8 +61,29 @@ def test_wrong_command_names_the_nearest() -> None:
     assert result.exit_code == 2
     assert (
         result.stderr
-        == "onnxjson: error[2]: there is no command 'covert'; did you mean convert?; see `onnxjson --help`\n"
+        == "onnxjson: error[2]: there is no command 'covert'; write `onnxjson convert`; see `onnxjson --help`\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("info", "`onnxjson show`"),
+        ("cat", "`onnxjson show`"),
+        ("simplify", "`onnxjson optimize`"),
+        ("fuse", "`onnxjson optimize`"),
+        ("validate", "`onnxjson check`"),
+        ("compare", "`onnxjson diff` or `onnxjson verify`"),
+        ("rename", "`onnxjson rewrite rename`"),
+        ("infer-shapes", "`onnxjson rewrite infer-shapes`"),
+        ("onnxsim", "`onnxjson optimize -p onnxsim`"),
+        ("m.onnx", "`onnxjson show m.onnx`, `onnxjson tui m.onnx` or `onnxjson edit m.onnx`"),
+    ],
+)
+def test_words_that_are_typed_for_a_command_lead_to_it(word: str, meant: str) -> None:
+    result = run(word)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert meant in result.stderr
 
 
 def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
@@ -62,8 +93,15 @@ def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
     assert "-o" not in run("check", "--nope").stderr
 
 
-def test_command_like_no_other_lists_all() -> None:
-    assert ", ".join(overview.COMMANDS) in run("xyzzy").stderr
+def test_command_like_no_other_names_the_help() -> None:
+    assert run("xyzzy").stderr == "onnxjson: error[2]: there is no command 'xyzzy'; see `onnxjson --help`\n"
+
+
+def test_every_command_that_is_suggested_is_one() -> None:
+    for command in overview.MEANT:
+        name, *rest = command.split()
+        assert name in overview.COMMANDS
+        assert run(name, *[word for word in rest if word.islower() and word[0] != "-"], "--help").exit_code == 0
 
 
 @pytest.mark.parametrize("arguments", [["convert"], ["convert", "--nope"], ["check"], ["schema", "--x"], ["--nope"]])

@@ -135,7 +135,7 @@ def test_choices_that_do_not_go_together_are_written_and_exit_1(tmp_path: Path, 
     before = out.read_bytes()
     result = run("resolve", out, "--theirs")
     assert result.exit_code == 1
-    assert "which is a model again" not in result.stderr
+    assert "now a valid model" not in result.stderr
     assert 'nothing produces the input "nothing"' in result.stderr
     assert "the file is written, and has 1 error" in result.stderr
     assert "git checkout -m" in result.stderr

@@ -1,5 +1,6 @@
 """``tensor get -o`` and ``convert -o`` never replace what they read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,13 @@ def test_convert_does_not_replace_a_blob_that_the_text_names(folder: Path) -> No
     assert result.exit_code == 73
     assert "contains weights of" in result.stderr
     assert blob.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("encode", "--type", "float32"), ("decode", "--type", "float32")])
+def test_values_are_read_from_regular_files_only(tmp_path: Path, words: tuple[str, ...]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for source in (pipe, "/dev/zero"):
+        result = run("tensor", *words, "--from", source)
+        assert result.exit_code == 66
+        assert "is not a regular file" in result.stderr

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
 from tests.cli.interrupting import interrupted
@@ -145,3 +146,79 @@ def test_an_interrupt_keeps_what_was_compared(pair: tuple[Path, Path], tmp_path:
     assert data["interrupted"]
     assert 5 <= data["runs"] == data["failed"] < 5000
     assert "interrupted" in stderr
+
+
+@pytest.fixture
+def undefined(tmp_path: Path) -> Path:
+    """A model with an output that is NaN everywhere, and one that is not."""
+    nodes = [("Exp", "x", "e"), ("Neg", "e", "n"), ("Log", "n", "y"), ("Identity", "x", "i"), ("Relu", "i", "z")]
+    made = model(
+        [helper.make_node(name, [given], [output]) for name, given, output in nodes],
+        {"x": (TensorProto.FLOAT, ["N", 4])},
+        ["y", "z"],
+    )
+    onnxjson.save(made, tmp_path / "undefined.onnx")
+    return tmp_path / "undefined.onnx"
+
+
+def test_what_is_nan_everywhere_is_not_the_same_in_any_report(undefined: Path) -> None:
+    result = run("verify", undefined, undefined)
+    assert result.exit_code == 1
+    assert 'nothing of "y" could be compared' in result.stdout
+    assert "same" not in result.stdout
+    data = json.loads(run("verify", undefined, undefined, "--json").stdout)
+    assert (data["equal"], data["failed"], data["not_compared"]) == (False, 0, ["y"])
+    assert [each["runs"] > 0 for each in data["outputs"]] == [False, True]
+
+
+def test_optimize_writes_what_it_could_not_verify_and_exits_1(undefined: Path) -> None:
+    made = undefined.with_name("made.onnx")
+    result = run("optimize", undefined, "-p", "onnxoptimizer:eliminate_identity", "--verify", "-q", "-o", made)
+    assert result.exit_code == 1
+    assert 'not verified: nothing of "y" could be compared' in " ".join(result.stderr.split())
+    assert made.exists()
+
+
+@pytest.mark.parametrize("name", ["float16", "mixed-precision"])
+def test_passes_that_measure_do_not_call_nan_the_same(undefined: Path, name: str) -> None:
+    result = run("optimize", undefined, "-p", name, "-o", undefined.with_name("made.onnx"))
+    words = " ".join(result.stderr.split())
+    assert "not compared: NaN or infinite everywhere on these values" in words
+    assert ") : the same" not in words.partition(" z ")[0]
+
+
+def test_mixed_precision_refuses_to_judge_by_nan_alone(undefined: Path) -> None:
+    loaded = onnxjson.load(undefined)
+    assert loaded.graph is not None
+    alone = msgspec.structs.replace(loaded, graph=msgspec.structs.replace(loaded.graph, output=loaded.graph.output[:1]))
+    onnxjson.save(alone, undefined)
+    result = run("optimize", undefined, "-p", "mixed-precision", "-o", undefined.with_name("made.onnx"))
+    assert result.exit_code == 76
+    assert "not compared: NaN or infinite everywhere" in " ".join(result.stderr.split())
+
+
+def test_bench_does_not_call_nan_the_same(undefined: Path) -> None:
+    result = run("bench", undefined, "-n", "1")
+    assert result.exit_code == 1
+    assert "0 of 1 row compute the same within the tolerance, 1 not compared" in " ".join(result.stdout.split())
+
+
+def test_names_that_are_not_utf_8_are_an_error_of_the_model(undefined: Path) -> None:
+    data = undefined.read_bytes()
+    undefined.write_bytes(data.replace(b"\x0a\x01z", b"\x0a\x01\xff").replace(b"\x12\x01z", b"\x12\x01\xff"))
+    for words in (("verify", undefined, undefined), ("bench", undefined, "-n", "1", "--format", "csv")):
+        result = run(*words)
+        assert result.exit_code == (76 if words[0] == "verify" else 1), result.stderr
+        assert "which is not UTF-8" in " ".join((result.stdout + result.stderr).split())
+
+
+@pytest.mark.parametrize("dims", [[10**12, 4], [2, 4]])
+def test_values_that_do_not_fit_are_an_error_of_their_file(pair: tuple[Path, Path], dims: list[int]) -> None:
+    tensor = numpy_helper.from_array(np.ones((1, 4), np.float32), "x")
+    tensor.dims[:] = dims
+    folder = pair[0].with_name("set")
+    folder.mkdir()
+    (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
+    result = run("verify", pair[0], pair[0], "--input", folder)
+    assert result.exit_code == 65
+    assert "input_0.pb does not contain a readable value" in " ".join(result.stderr.split())

@@ -39,7 +39,7 @@ SEVERAL_MEANINGS = {"--base", "--input", "--to"}
 `resolve` takes a side, `check` and `gate` compare with a revision;
 `undo-save` goes to a version of a file, the others write a form."""
 
-ENTRIES = [entry for entries in overview.SECTIONS.values() for entry in entries]
+ENTRIES = list(overview.ENTRIES.values())
 
 
 def _command(name: str) -> click.Command:

@@ -22,6 +22,7 @@ IMPORTERS = {
         "onnxjson/running/engines.py",
         "onnxjson/running/expansion.py",
         "onnxjson/running/opset_conversion.py",
+        "onnxjson/running/opset_definitions.py",
         "onnxjson/running/shape_inference.py",
         "onnxjson/running/worker_jobs.py",
     },

@@ -12,11 +12,11 @@ import onnxjson
 from onnxjson.editing.applying import apply, plan, run
 from onnxjson.editing.batch import SetBatchSize
 from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, regroup, resized
-from onnxjson.editing.shapes import SetDim
+from onnxjson.editing.shapes import SetDim, SetShape
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.tensors import from_numpy
-from onnxjson.model.types import format_type
+from onnxjson.model.types import format_type, shown_type
 from onnxjson.model.walking import walk
 from tests.editing.batch_graphs import random_model
 from tests.editing.graphs import exported, model_of, require_same_results, require_valid, sample_inputs
@@ -699,3 +699,52 @@ def test_an_input_that_may_have_the_batch_must_be_named_where_it_cannot_be_follo
     after = run(model, SetBatchSize(size="N", inputs={"x": 0, "h": 1}))
     assert _types(after.model)[:2] == ["float32[N,4]", "float32[2,N]"]
     assert any("whether samples stay apart is not known: /graph/node/0" in note for note in after.outcomes[0].notes)
+
+
+@pytest.mark.parametrize(("dims", "is_advised"), [("1,4,6", True), ("1,4,w", False)])
+def test_folding_is_advised_only_where_it_helps(dims: str, is_advised: bool) -> None:
+    model = model_of(f"""g (float[{dims}] x, float[1,4,6] z) => (float[A,B] y) {{
+        s = Shape (x)
+        f = Cast <to = 1> (s)
+        h = Ceil (f)
+        i = Cast <to = 7> (h)
+        from = Constant <value_ints = [1]> ()
+        to = Constant <value_ints = [3]> ()
+        j = Slice (i, from, to)
+        y = Reshape (x, j)
+    }}""")
+    with pytest.raises(EditError, match="its shape is computed in a way") as caught:
+        apply(model, SetBatchSize(size="N"))
+    assert ("fold constants first" in str(caught.value)) == is_advised
+    assert "; `partial` changes the rest" in str(caught.value)
+
+
+def test_folding_is_not_advised_for_other_reasons() -> None:
+    body = "s = Constant <value_ints = [2, 2]> () h = Reshape (x, s) y = CumSum (h, h)"
+    with pytest.raises(EditError) as caught:
+        apply(model_of(f"g (float[1,4] x) => (float[2,2] y) {{ {body} }}"), SetBatchSize(size="N"))
+    assert "fold" not in str(caught.value)
+
+
+@pytest.mark.parametrize("old", ["1", "batch"])
+def test_roots_of_the_number_of_samples_are_refused_whether_it_is_fixed_or_named(old: str) -> None:
+    body = "s = Shape <start = 0, end = 1> (x) f = Cast <to = 1> (s) q = Sqrt (f) y = Mul (x, q)"
+    with pytest.raises(EditError, match=r"/graph/node/3 \(Mul\): it computes with the number of samples"):
+        apply(model_of(f"g (float[{old},4] x) => (float[{old},4] y) {{ {body} }}"), SetBatchSize(size="N"))
+
+
+def test_sizes_that_still_hold_stay_where_the_batch_was_open() -> None:
+    model = model_of("""g (float[?,4] x, int64[2] s) => (float[?,4] y) <float[?,2] h> {
+        h = Reshape (x, s)
+        t = Constant <value_ints = [1, 2]> ()
+        u = Mul (s, t)
+        y = Reshape (h, u)
+    }""")
+    after = apply(model, SetBatchSize(size="N", inputs={"x": 0}))
+    assert after.graph is not None
+    assert [shown_type(each.type) for each in after.graph.output if each.type] == ["float32[?,4]"]
+    assert [shown_type(each.type) for each in after.graph.value_info if each.type] == ["float32[?,2]"]
+    # Another size of an axis that had one can change all others.
+    resized = apply(model, SetShape(tensor="x", shape=[6, 2]))
+    assert resized.graph is not None
+    assert [shown_type(each.type) for each in resized.graph.output if each.type] == ["float32[?,?]"]

@@ -119,3 +119,14 @@ def test_a_text_that_an_editor_took_away_with_its_folder_is_written_again(tmp_pa
     assert drafts.unsaved_drafts(path) == [draft.path]
     assert draft.content() == b"edited"
     assert stat.S_IMODE(draft.path.parent.stat().st_mode) == 0o700
+
+
+def test_a_draft_that_another_user_planted_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "digits.onnx"
+    draft = drafts.make(path, b"{}", ".onnx.json", model=None)
+    draft.path.write_bytes(b"planted")
+    assert drafts.unsaved_drafts(path) == [draft.path]
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    assert drafts.unsaved_drafts(path) == []
+    assert drafts.open_draft(draft.path).origin is None

@@ -131,7 +131,7 @@ def test_calls_of_a_changed_function_are_followed() -> None:
     ],
 )
 def test_an_edit_that_a_node_cannot_have_is_refused_and_names_it(text: str, edit: Edit, node: str) -> None:
-    with pytest.raises(EditError, match=f"these nodes cannot have the shapes: {node}"):
+    with pytest.raises(EditError, match=f"shape inference fails at {node}"):
         run(model_of(text), edit)
 
 
@@ -141,14 +141,14 @@ def test_one_reason_at_several_nodes_is_told_once() -> None:
     with pytest.raises(EditError) as caught:
         run(model_of(text), edits.SetAttribute(node="op:Softmax", attribute="axis", value=99))
     assert str(caught.value).count("must be in") == 1
-    assert "is: 99 (and 2 more nodes); changes" in str(caught.value)
+    assert "is: 99 (and 2 more nodes); to make" in str(caught.value)
 
 
 def test_edits_that_fit_only_together_are_made_in_one_script() -> None:
     first, second = edits.SetTensor(tensor="s", value=[2, 2]), edits.SetShape(tensor="x", shape=(2, 2))
     model = model_of(RESHAPE)
     for alone in (first, second):
-        with pytest.raises(EditError, match="can be made in one script"):
+        with pytest.raises(EditError, match="use a script"):
             run(model, alone)
     after = run(model, [first, second]).model
     require_valid(after)

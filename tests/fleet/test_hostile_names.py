@@ -80,6 +80,15 @@ def test_no_name_is_a_row_a_cell_a_tag_or_an_escape(cluster: Any, hostile: Path,
     json.loads(pages["zoo", "json"])
 
 
+def test_paths_that_are_not_utf_8_are_models_like_others(cluster: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "zoo"
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xff\xfe.onnx")).write_bytes(model("x"))
+    result = fleet(cluster, "show", folder, "--out", tmp_path / "rows.jsonl")
+    assert result.exit_code == 0, result.stdout
+    assert [row["status"] for row in rows_of(tmp_path / "rows.jsonl")] == ["ok"]
+
+
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "json"])
 def test_findings_of_hostile_names_stay_in_their_place(form: str, hostile: Path) -> None:
     result = run("check", "--deep", *sorted(hostile.iterdir()), "--format", form)

@@ -210,6 +210,37 @@ def test_texts_that_took_a_while_are_kept_by_content(tmp_path: Path, monkeypatch
     assert converted(path) == shown
 
 
+def test_a_file_that_is_exchanged_while_it_is_read_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(textconv, "_WORTH_KEEPING", 0)
+    monkeypatch.setattr(textconv, "_CACHED_FROM", 0)
+    path, other = tmp_path / "m.onnx", tmp_path / "other.onnx"
+    path.write_bytes(binary())
+    other.write_bytes(binary().replace(b"Elu", b"Abs"))
+    read = textconv._sha256
+
+    def exchanged(file: Path) -> str:
+        digest = read(file)
+        other.replace(file)
+        return digest
+
+    monkeypatch.setattr(textconv, "_sha256", exchanged)
+    assert '"Abs"' in converted(path)
+    assert textconv.read_cached(hashlib.sha256(binary()).hexdigest()) is None
+
+
+def test_a_text_that_another_user_planted_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(textconv, "_CACHED_FROM", 0)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(binary())
+    textconv.cache_text(hashlib.sha256(binary()).hexdigest(), [b"planted"])
+    assert converted(path) == "planted"
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    assert converted(path) == text().decode()
+
+
 def test_only_successes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(textconv, "_WORTH_KEEPING", 0)

@@ -169,3 +169,28 @@ def test_nothing_measured_is_a_table_all_the_same() -> None:
     assert any("nothing was measured" in line or "N=4" in line for line in text(empty))
     assert ElementTree.fromstring(report_svg(empty)) is not None
     assert report_csv(empty).count("\n") == 2
+
+
+@pytest.mark.parametrize("name", ["=1+1.onnx", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\x1b]0;title\x07"])
+def test_cells_of_csv_are_no_formulas_and_no_commands(name: str) -> None:
+    row = msgspec.structs.replace(ROW, model=name, problem=name, passes=(name,))
+    (found,) = csv.DictReader(report_csv(report(row)).splitlines())
+    for cell in (found["model"], found["problem"], found["passes"]):
+        assert cell[0] not in "=+-@\t\r\x1b"
+        assert cell.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "one", "several"),
+    [("differs", "1 computes other results", "2 compute other results"), ("fails", "1 fails", "2 fail"),
+     ("", "1 not compared: an output is empty", "2 not compared: an output is empty")],
+)  # fmt: skip
+def test_verdicts_are_sentences(verdict: str, one: str, several: str) -> None:
+    row = msgspec.structs.replace(ROW, verdict=verdict, compared=3)
+    assert one in " ".join(" ".join(text(report(row))).split())
+    assert several in " ".join(" ".join(text(report(row, row))).split())
+
+
+def test_a_row_that_was_not_compared_is_not_fine() -> None:
+    assert ROW.is_fine
+    assert not msgspec.structs.replace(ROW, verdict="").is_fine

@@ -9,7 +9,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import onnxjson
-from onnxjson import Model
+from onnxjson import Model, edits
 from onnxjson.model.errors import PassError, UnloadableError
 from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.running import loading
@@ -99,9 +99,11 @@ def test_what_cannot_be_judged_is_said_and_no_error(worker: Worker, monkeypatch:
     own = model([helper.make_node("Mine", ["x"], ["y"], domain="own")], [2])
     newer = model(absolute, [2], opset=999)
     later = model(absolute, [2], ir_version=99)
-    for wrong, word in ((own, "own::Mine"), (newer, "Opset 999"), (later, "IR version: 99")):
+    for wrong, state, word in (
+        (own, "not-tried", "own::Mine"), (newer, "too-new", "Opset 999"), (later, "too-new", "IR version: 99")
+    ):  # fmt: skip
         found = try_loading(wrong, None, worker)
-        assert found.state == "not-tried"
+        assert found.state == state
         assert word in found.reason
     lacking = model(absolute, [2], dtype=TensorProto.BFLOAT16)
     findings = check(lacking, deep=True)
@@ -174,6 +176,28 @@ def test_an_edit_writes_nothing_that_no_longer_loads(tmp_path: Path) -> None:
         assert not out.exists()
     assert run("rewrite", "set-shape", given, "x", "3,5", "-o", out, "--unloadable").exit_code == 0
     assert out.exists()
+
+
+@pytest.mark.parametrize("edit", [
+    "set-ir-version{version=99}", "stamp-opset{version=99}", "set-tensor{tensor=sizes,at=7:8,value=7}"
+])  # fmt: skip
+def test_every_edit_is_tried(edit: str, tmp_path: Path) -> None:
+    given, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    onnxjson.save(folded(), given)
+    values = [f"--{each}" for each in edit.partition("{")[2].strip("}").split(",")]
+    for command in (("rewrite", edit.partition("{")[0], given, *values), ("optimize", given, "-p", edit)):
+        refused = run(*command, "-o", out)
+        assert "onnxruntime loads the model before the change, but not the result" in refused.stderr, refused.stderr
+        assert "--unloadable writes it anyway" in refused.stderr
+        assert not out.exists()
+        assert run(*command, "-o", out, "--unloadable").exit_code == 0
+        out.unlink()
+
+
+def test_texts_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = [edits.SetDoc(text="new"), edits.SetMetadata(key="a", value="b"), edits.SetDoc(text="new", node="op:Mul")]
+    monkeypatch.setattr(loading, "try_loading", lambda *_, **__: pytest.fail("it is loaded"))
+    assert require_loadable(folded(), onnxjson.apply(folded(), changed), None) == ()
 
 
 def test_the_pass_that_made_an_unloadable_model_is_named(tmp_path: Path) -> None:

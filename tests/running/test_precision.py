@@ -63,6 +63,18 @@ def test_saturated_sigmoids_are_judged_by_their_range() -> None:
     assert not compare(base, base * 2, own).close
 
 
+def test_what_all_branches_return_has_their_range() -> None:
+    branches = """g (float[4] x, bool c) => (float[4] y) {
+        s = Sigmoid(x)
+        y = If (c) <then_branch = t () => (float[4] a) { b = Tanh(x) a = Identity(b) },
+                    else_branch = e () => (float[4] d) { d = %s }>
+    }"""
+    assert (
+        least(branches % "Identity(s)").absolute == least("g (float[4] x) => (float[4] y) { y = Sigmoid(x) }").absolute
+    )
+    assert least(branches % "Exp(s)").absolute == 0
+
+
 def test_one_element_of_many_may_be_somewhat_beyond_the_tolerance() -> None:
     base = numpy.ones(132_500, numpy.float32)
     tolerance = Tolerance(relative=1e-4)

@@ -1,6 +1,7 @@
 """Two models compared: counts of runs that failed, NaN, pairs by structure, sizes, dtypes."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson import EvaluationError, Model, Tolerance, Verification, verify
@@ -333,19 +334,175 @@ def test_a_target_without_outputs_fails_and_a_base_without_any_is_an_error(worke
         compared(none, none, worker)
 
 
-def test_outputs_without_elements_are_said_to_tell_nothing(worker: Worker) -> None:
+def test_outputs_without_elements_are_not_called_equal(worker: Worker) -> None:
     found = compared(scaled(2), scaled(3), worker, dims={"N": (0,)})
-    assert found.equal
+    assert (found.equal, found.failed, found.uncompared) == (False, 0, ("y",))
+    assert {run.verdict for run in found.runs} == {"not-compared"}
+    assert found.doubt == 'nothing of "y" could be compared'
     assert any("nothing was compared" in note for note in found.notes)
     assert not any("nothing of it" in note for note in compared(scaled(2), scaled(2), worker, dims={"N": (0, 1)}).notes)
 
 
-def test_outputs_without_a_finite_element_are_said_to_tell_nothing(worker: Worker) -> None:
+def test_outputs_without_a_finite_element_are_not_called_equal(worker: Worker) -> None:
     nodes = [helper.make_node(*each) for each in (("Exp", ["x"], ["e"]), ("Neg", ["e"], ["n"]), ("Log", ["n"], ["y"]))]
-    undefined = model(nodes, {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])
-    notes = compared(undefined, undefined, worker).notes
-    assert notes == ('"y" is NaN or infinite everywhere on these values, so nothing was compared',)
+    nodes.append(helper.make_node("Identity", ["e"], ["z"]))
+    undefined = model(nodes, {"x": (TensorProto.FLOAT, ["N", 4])}, ["y", "z"])
+    found = compared(undefined, undefined, worker)
+    assert (found.equal, found.failed, found.uncompared) == (False, 0, ("y",))
+    assert [each.compared > 0 for each in found.outputs] == [False, True]
+    (note,) = found.notes
+    assert note.startswith('"y" is NaN or infinite everywhere on these values, so nothing was compared')
     assert not compared(scaled(2), scaled(2), worker).notes
+
+
+def entropy(factor: float) -> Model:
+    """NaN everywhere unless all elements are between 0 and 1."""
+    nodes = [
+        helper.make_node("Log", ["x"], ["a"]),
+        helper.make_node("Sub", ["one", "x"], ["b"]),
+        helper.make_node("Log", ["b"], ["c"]),
+        helper.make_node("Add", ["a", "c"], ["d"]),
+        helper.make_node("ReduceSum", ["d"], ["e"], keepdims=0),
+        helper.make_node("Mul", ["e", "f"], ["y"]),
+    ]
+    constants = {"one": np.float32(1), "f": np.float32(factor)}
+    return model(nodes, {"x": (TensorProto.FLOAT, [64])}, ["y"], constants)
+
+
+def between(factor: float) -> Model:
+    """NaN unless the second limit is far above the first, in hundreds."""
+    nodes = [
+        helper.make_node("Mul", ["low", "ten"], ["wide"]),
+        helper.make_node("Max", ["wide", "hundred"], ["least"]),
+        helper.make_node("Less", ["least", "high"], ["fits"]),
+        helper.make_node("Mul", ["x", "f"], ["m"]),
+        helper.make_node("Where", ["fits", "m", "nan"], ["y"]),
+    ]
+    constants = {name: np.float32(value) for name, value in (("ten", 10), ("hundred", 100), ("nan", np.nan))}
+    inputs = {"x": (TensorProto.FLOAT, ["samples"]), "low": (TensorProto.FLOAT, []), "high": (TensorProto.FLOAT, [])}
+    return model(nodes, inputs, ["y"], {**constants, "f": np.float32(factor)})
+
+
+@pytest.mark.parametrize("made", [entropy, between])
+def test_other_inputs_are_tried_where_an_output_is_nowhere_finite(
+    made: Callable[[float], Model], worker: Worker
+) -> None:
+    same = compared(made(2), made(2), worker)
+    assert same.equal
+    assert not same.notes
+    assert compared(made(2), made(3), worker).failed
+
+
+def test_smooth_values_of_one_open_axis_are_a_signal(worker: Worker) -> None:
+    found = compared(between(2), between(2), worker)
+    assert {run.name.rpartition(", ")[2]: run.sizes["samples"] for run in found.runs}["smooth"] == 4096
+
+
+def table(rows: np.ndarray) -> Model:
+    """The rows that indices name."""
+    nodes = [
+        helper.make_node("Cast", ["ids"], ["i"], to=TensorProto.INT32),
+        helper.make_node("Gather", ["t", "i"], ["y"]),
+    ]
+    return model(nodes, {"ids": (TensorProto.INT64, [2, 4])}, ["y"], {"t": rows})
+
+
+def test_rows_of_a_table_that_differ_are_looked_up(worker: Worker) -> None:
+    rows = np.arange(3000, dtype=np.float32).reshape(1000, 3)
+    for row in (0, 517, 999):
+        other = rows.copy()
+        other[row] += 1
+        found = compared(table(rows), table(other), worker)
+        assert found.failed == 1, row
+        assert not found.notes
+
+
+def test_rows_that_differ_and_were_not_looked_up_are_named(worker: Worker) -> None:
+    rows = np.ones((1000, 3), np.float32)
+    found = compared(table(rows), table(rows * np.float32(1 + 1e-6)), worker)
+    assert found.equal
+    (note,) = found.notes
+    assert re.fullmatch(r'"t" differs in rows that no run looked up: (\d+, ){5}\d+ and 970 more', note)
+    assert not compared(table(rows), table(rows), worker).notes
+
+
+def test_no_row_is_looked_up_twice_before_all_are() -> None:
+    with Worker() as started:
+        ids = table(np.ones((24, 1), np.float32))
+        verifier = Verifier(TwoModels(ids, ids), Plan(), worker=started)
+        verifier.result()
+    used = [to_numpy(value) for trial in verifier.trials if isinstance(value := trial.feeds[0]["ids"], Tensor)]
+    assert sorted(np.concatenate(used).reshape(-1)) == [*range(24)]
+
+
+def branches(factors: tuple[float, float], operator: str = "Equal") -> Model:
+    """x times one of two factors, as a rate decides."""
+
+    def body(name: str, factor: float) -> onnx.GraphProto:
+        constant = numpy_helper.from_array(np.array(factor, np.float32), f"f_{name}")
+        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph([helper.make_node("Mul", ["x", f"f_{name}"], [name])], name, [], [out], [constant])
+
+    then, other = body("t", factors[0]), body("e", factors[1])
+    nodes = [
+        helper.make_node("Reshape", ["rate", "one"], ["r"]),
+        helper.make_node("Gather", ["r", "zero"], ["n"]),
+        helper.make_node(operator, ["n", "limit"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    constants = {"one": np.array([1]), "zero": np.int64(0), "limit": np.int64(16000)}
+    return model(nodes, {"x": (TensorProto.FLOAT, [3]), "rate": (TensorProto.INT64, [])}, ["y"], constants)
+
+
+@pytest.mark.parametrize("operator", ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+def test_both_branches_run_that_an_input_chooses(operator: str, worker: Worker) -> None:
+    base = branches((2, 3), operator)
+    assert compared(base, base, worker).equal
+    for other in ((2, 4), (1, 3)):
+        assert compared(base, branches(other, operator), worker).failed
+
+
+def amplifying(*, fused: bool, factor: float = 1.0) -> Model:
+    """A Conv and its normalization, or a Conv that does both, with a sine of so large a number that digits are lost."""
+    random = np.random.default_rng(3)
+    weight, scale, bias, mean = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 2, 3), 4, 4, 4))
+    variance = np.array([0.5, 1, 1.5, 2], np.float32)
+    share = scale / np.sqrt(variance + np.float32(1e-5))
+    constants = {"w": weight, "s": scale, "b": bias, "m": mean, "v": variance, "big": np.float32(200)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"]),
+    ]
+    if fused:
+        nodes = [helper.make_node("Conv", ["x", "w", "b"], ["n"])]
+        constants |= {"w": factor * weight * share[:, None, None], "b": bias - mean * share}
+        constants = {name: np.asarray(constants[name], np.float32) for name in ("w", "b", "big")}
+    nodes += [helper.make_node("Mul", ["n", "big"], ["a"]), helper.make_node("Sin", ["a"], ["y"])]
+    return model(nodes, {"x": (TensorProto.FLOAT, [1, 2, 64])}, ["y"], constants)
+
+
+def test_rounding_that_the_base_shows_itself_is_no_difference(worker: Worker) -> None:
+    base = amplifying(fused=False)
+    found = compared(base, amplifying(fused=True), worker)
+    assert found.equal
+    (note,) = found.notes
+    assert note.startswith('"y" differs by rounding: the base itself differs as much')
+    assert not compared(base, base, worker).notes
+    for factor in (1.01, -1.0):
+        assert compared(base, amplifying(fused=True, factor=factor), worker).failed
+    assert compared(base, amplifying(fused=True), worker, tolerances={"float32": Tolerance(relative=1e-4)}).failed
+
+
+def test_a_run_that_needs_too_much_memory_gives_way_to_smaller_sizes(worker: Worker) -> None:
+    nodes = [
+        helper.make_node("Expand", ["x", "shape"], ["e"]),
+        helper.make_node("Mul", ["e", "e"], ["m"]),
+        helper.make_node("ReduceSum", ["m"], ["y"]),
+    ]
+    wide = model(nodes, {"x": (TensorProto.FLOAT, ["N", 1])}, ["y"], {"shape": np.array([1, 40_000_000])})
+    found = compared(wide, wide, worker, seeds=2)
+    assert found.equal
+    assert {run.sizes["N"] for run in found.runs} <= {1, 2}
 
 
 def test_a_target_that_wants_words_fails_and_not_the_base(worker: Worker) -> None:

@@ -52,5 +52,14 @@ def test_a_revision_is_no_option_of_git_and_the_workspace_has_no_modules_for_pyt
     assert not list((tmp_path / "out:.").iterdir())
     starts = re.findall(r'\[("-[^\]]*"-m"|"-m"), "(?:venv|pip)"', SOURCE)
     assert starts == ['"-I", "-m"'] * 2
-    # It starts the program in the environment of the workspace.
+
+
+def test_no_setting_of_a_workspace_that_is_not_trusted_names_a_program() -> None:
+    # It starts the program in the environment of the workspace, or that its settings name: so it is off there.
     assert PACKAGE["capabilities"]["untrustedWorkspaces"]["supported"] is False
+    assert "onDidGrantWorkspaceTrust" not in SOURCE
+    # What pip installs is never a setting of a workspace, trusted or not.
+    assert PACKAGE["contributes"]["configuration"]["properties"]["onnxjson.package"]["scope"] == "machine"
+    assert re.findall(r'getConfiguration\("(\w+)"\)\.get<string>\("(\w+)"\)', SOURCE) == [
+        ("python", "defaultInterpreterPath"), ("onnxjson", "command"), ("onnxjson", "package"), ("onnxjson", "command"),
+    ]  # fmt: skip

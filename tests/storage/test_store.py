@@ -197,3 +197,42 @@ def test_what_may_just_be_created_is_no_leftover(tmp_path: Path) -> None:
         descriptor = take_leftover(path, process)
         assert descriptor is not None
         os.close(descriptor)
+
+
+def test_what_another_user_planted_is_not_read_and_nothing_is_written_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store("cache", "texts", 1000, 1)
+    keep(store, "a", b"text")
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    assert store.contents("a") == []
+    with pytest.raises(PermissionError, match="another user can change it"):
+        store.make_root()
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert len(store.contents("a")) == 1
+    (tmp_path / "cache").chmod(0o777)  # anybody may exchange the folder
+    assert store.contents("a") == []
+    (tmp_path / "cache").chmod(0o1777)  # as /tmp
+    assert len(store.contents("a")) == 1
+
+
+def test_a_link_of_another_user_to_a_folder_of_this_one_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store("cache", "texts", 1000, 1)
+    keep(store, "a", b"text")
+    (tmp_path / "cache/onnxjson").rename(tmp_path / "elsewhere")
+    (tmp_path / "cache/onnxjson").symlink_to(tmp_path / "elsewhere")
+    assert len(store.contents("a")) == 1
+
+    class Other:
+        """The facts of a link that somebody else made."""
+
+        st_uid = os.geteuid() + 1
+
+    monkeypatch.setattr(Path, "lstat", lambda self: Other if os.path.islink(self) else os.lstat(self))
+    assert store.contents("a") == []
+    with pytest.raises(PermissionError):
+        store.make_root()

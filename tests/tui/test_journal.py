@@ -215,6 +215,19 @@ def test_a_journal_of_another_base_is_not_replayed(tmp_path: Path) -> None:
         assert not session.recoverable()
 
 
+def test_a_journal_that_another_user_planted_is_not_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "m.onnx")
+    killed = opened(path)
+    killed.edit(ALPHA)
+    _left_by(killed)
+    own = os.geteuid()
+    with monkeypatch.context() as patched, opened(path) as session:
+        patched.setattr(os, "geteuid", lambda: own + 1)
+        assert not session.recoverable()
+    with opened(path) as session:
+        _only(session).discard()
+
+
 def test_two_sessions_on_one_file_have_journals_of_their_own(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     with opened(path) as one, opened(path) as other:

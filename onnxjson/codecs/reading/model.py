@@ -140,7 +140,7 @@ def _report_operator(domain: str, op_type: str, before: int, place: Place, conte
     near = "" if op_type in operators else context.suggest(op_type, operators)
     if near:
         context.remarks[before:] = others
-        hint = f"{near} else tag the values of its attributes"
+        hint = f'{near} for a custom operator, tag its attribute values, such as {{"FLOAT": 1.0}}'
         context.error(place.at("op_type"), "unknown-operator", f"there is no operator {visible(op_type)}", hint)
 
 

@@ -22,6 +22,8 @@ from onnxjson.model.operators import function_key, plain_domain
 UNMATCHED = -1
 """Value in `GraphPair.target_of` and `base_of` for a node without a counterpart."""
 
+_Value = tuple[str, Type | None]
+
 
 class GraphPair(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Two graphs that are counterparts: main graphs, subgraphs, function bodies or training graphs."""
@@ -84,9 +86,6 @@ def pair_outputs(base: Scope, target: Scope) -> dict[int, int]:
     return _pair(_declared(base, "output"), _declared(target, "output"))
 
 
-_Value = tuple[str, Type | None]
-
-
 def _declared(scope: Scope, field: str) -> list[_Value]:
     """Return names and types of inputs or outputs; an input that is an initializer gets no name: no counterpart."""
     values = getattr(scope.graph, field)
@@ -101,10 +100,10 @@ def _pair(base: Sequence[_Value], target: Sequence[_Value]) -> dict[int, int]:
     pairs = {}
     taken = set()
     for position, (name, _) in enumerate(base):
-        there = by_name.get(name) if name else None
-        if there is not None and there not in taken:
-            pairs[position] = there
-            taken.add(there)
+        place = by_name.get(name) if name else None
+        if place is not None and place not in taken:
+            pairs[position] = place
+            taken.add(place)
     for alike in (_type, _data_type, lambda _: None):
         open_there: dict[Hashable, list[int]] = {}
         for position, (name, type_) in enumerate(target):
@@ -161,21 +160,21 @@ def align_by_names(base: Model, target: Model, *, is_edited: bool = False) -> Al
     if functions is None:
         return None
     scopes = [index.by_address for index in indexes]
-    tops = [("/graph", "/graph"), *[(f"/functions/{here}", f"/functions/{there}") for here, there in functions]]
+    tops = [("/graph", "/graph"), *[(f"/functions/{position}", f"/functions/{place}") for position, place in functions]]
     tops += [(address, address) for address, scope in scopes[0].items() if scope.kind == "training"]
     pairs: list[GraphPair] = []
-    waiting = [(scopes[0][here], scopes[1][there]) for here, there in tops if here in scopes[0] and there in scopes[1]]
+    waiting = [(scopes[0][old], scopes[1][new]) for old, new in tops if old in scopes[0] and new in scopes[1]]
     while waiting:
-        mine, its = waiting.pop()
-        pair = pair_by_names(mine, its, is_edited=is_edited)
+        base_scope, target_scope = waiting.pop()
+        pair = pair_by_names(base_scope, target_scope, is_edited=is_edited)
         if pair is None:
             return None
         pairs.append(pair)
-        for child in mine.children:
+        for child in base_scope.children:
             if child.owner is None:
                 continue
-            there = pair.target_of[child.owner.position]
-            other = scopes[1].get(f"{its.address}/node/{there}{child.address[len(child.owner.address) :]}")
+            place = pair.target_of[child.owner.position]
+            other = scopes[1].get(f"{target_scope.address}/node/{place}{child.address[len(child.owner.address) :]}")
             if other is not None:
                 waiting.append((child, other))
     pairs.sort(key=lambda pair: (not pair.base.address.startswith("/graph"), pair.base.address.count("/")))
@@ -195,28 +194,28 @@ def _functions(base: Model, target: Model) -> list[tuple[int, int]] | None:
 
 def pair_by_names(base: Scope, target: Scope, *, is_edited: bool = False) -> GraphPair | None:
     """Pair the nodes and values of two graphs by their names; None if names alone are not enough."""
-    nodes, its = base.graph.node, target.graph.node
-    places, others = _by_output(nodes), _by_output(its)
+    nodes, target_nodes = base.graph.node, target.graph.node
+    places, others = _by_output(nodes), _by_output(target_nodes)
     if places is None or others is None:
         return None
     target_of = [UNMATCHED] * len(nodes)
-    base_of = [UNMATCHED] * len(its)
+    base_of = [UNMATCHED] * len(target_nodes)
     for name, position in places.items():
-        there = others.get(name)
-        if there is not None:
-            if nodes[position].output != its[there].output:
+        partner = others.get(name)
+        if partner is not None:
+            if nodes[position].output != target_nodes[partner].output:
                 return None
-            target_of[position], base_of[there] = there, position
-    removed = Counter(_operator(nodes[place]) for place, there in enumerate(target_of) if there < 0)
-    new = Counter(_operator(its[place]) for place, here in enumerate(base_of) if here < 0)
+            target_of[position], base_of[partner] = partner, position
+    removed = Counter(_operator(nodes[place]) for place, partner in enumerate(target_of) if partner < 0)
+    new = Counter(_operator(target_nodes[place]) for place, partner in enumerate(base_of) if partner < 0)
     if removed.keys() & new.keys():
         return None
     moved = removed.keys() | new.keys()
     changed: list[int] = []
-    for position, there in enumerate(target_of):
-        if there < 0:
+    for position, partner in enumerate(target_of):
+        if partner < 0:
             continue
-        node, other = nodes[position], its[there]
+        node, other = nodes[position], target_nodes[partner]
         if node == other:
             continue
         if node.input == other.input and _operator(node) == _operator(other) and node.attribute == other.attribute:
@@ -264,17 +263,17 @@ def _operator(node: Node) -> tuple[str, str]:
 
 
 def _values(base: Scope, target: Scope) -> dict[str, str] | None:
-    for mine, its in (
+    for before, after in (
         (base.inputs, target.inputs),
         (base.initializers, target.initializers),
         (base.sparse_initializers, target.sparse_initializers),
     ):
-        if mine.keys() - its.keys() and its.keys() - mine.keys():
+        if before.keys() - after.keys() and after.keys() - before.keys():
             return None
-    theirs = target.defined_names
-    found = {name: name for name in base.defined_names if name in theirs}
+    target_names = target.defined_names
+    values = {name: name for name in base.defined_names if name in target_names}
     # A constant that is computed now is another value.
-    return None if (_constants(base) ^ _constants(target)) & found.keys() else found
+    return None if (_constants(base) ^ _constants(target)) & values.keys() else values
 
 
 def _constants(scope: Scope) -> set[str]:
@@ -311,8 +310,8 @@ class Components:
 
     def sets(self) -> list[tuple[list[int], list[int]]]:
         """Return the positions in base and target of each set, ascending; the sets ordered by their first node."""
-        found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        by_root: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
         for node in sorted(self._above):
-            sides = found.setdefault(self.find(node), ([], []))
+            sides = by_root.setdefault(self.find(node), ([], []))
             sides[node[0]].append(node[1])
-        return list(found.values())
+        return list(by_root.values())

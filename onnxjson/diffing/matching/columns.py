@@ -41,6 +41,12 @@ _OUTPUT: Final = attrgetter("output")
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
+MISSING: Final = -2
+"""The code of an undefined name."""
+
+Subgraphs = Callable[[Node, int], tuple[Callable[[Graph], Hashable], tuple[str, ...]]]
+"""For a node with subgraphs and its position: a function for the key of each subgraph, and the captured names."""
+
 
 class Interner:
     """Numbers for keys, shared by both models."""
@@ -68,10 +74,6 @@ class Interner:
         return -2 - self.leaves.setdefault(key, len(self.leaves))
 
 
-MISSING: Final = -2
-"""The code of an undefined name."""
-
-
 class _SourceCodes(dict[str, int]):
     """Names -> codes; `outer` returns the code of a name that the graph does not define."""
 
@@ -82,10 +84,6 @@ class _SourceCodes(dict[str, int]):
     def __missing__(self, name: str) -> int:
         self[name] = code = self._outer(name)
         return code
-
-
-Subgraphs = Callable[[Node, int], tuple[Callable[[Graph], Hashable], tuple[str, ...]]]
-"""For a node with subgraphs and its position: a function for the key of each subgraph, and the captured names."""
 
 
 class Columns:
@@ -167,14 +165,14 @@ class Columns:
         return found
 
     def _find_constants(self) -> dict[str, int]:
-        found = {}
+        codes = {}
         for position in self._constant_nodes:
             node = self.nodes[position]
             content = constant_content(node, self._content_of) if constant_output(node) is not None else None
             if content is not None:
                 self.kind[position] = CONSTANT
-                found[node.output[0]] = self._interner.constant(content)
-        return found
+                codes[node.output[0]] = self._interner.constant(content)
+        return codes
 
     def _labels(self, subgraphs: Subgraphs) -> dict[int, tuple[str, ...]]:
         """Number the nodes by operator and attributes; return the names that the subgraphs of each node capture."""
@@ -191,13 +189,13 @@ class Columns:
                 key = (place[0], attributes_key(self.nodes[position].attribute, content_of, hash))
                 known[place] = labels.setdefault(key, len(labels))
         captures: dict[int, tuple[str, ...]] = {}
-        found = list(map(known.__getitem__, places))
+        node_labels = list(map(known.__getitem__, places))
         for position in sorted(owners):
             node = self.nodes[position]
             graph_key, captures[position] = subgraphs(node, position)
             key = (operators[position], attributes_key(node.attribute, content_of, graph_key))
-            found[position] = labels.setdefault(key, len(labels))
-        self.label: Integers = np.array(found, np.int64)
+            node_labels[position] = labels.setdefault(key, len(labels))
+        self.label: Integers = np.array(node_labels, np.int64)
         return captures
 
     def _sources(
@@ -222,11 +220,11 @@ class Columns:
         if isinstance(graph, Function):
             return {}
         content_of, constant = self._content_of, self._interner.constant
-        found = {each.name: constant(content_of(each)) for each in reversed(graph.initializer) if each.name}
+        codes = {tensor.name: constant(content_of(tensor)) for tensor in reversed(graph.initializer) if tensor.name}
         for sparse in graph.sparse_initializer:
             if sparse.values is not None and sparse.values.name:
-                found.setdefault(sparse.values.name, constant(sparse_content(sparse, content_of)))
-        return found
+                codes.setdefault(sparse.values.name, constant(sparse_content(sparse, content_of)))
+        return codes
 
     def _find_aliases(self) -> None:
         for position in self._copies:

@@ -17,6 +17,12 @@ Content = Hashable
 ContentOf = Callable[[Tensor], Content]
 """Returns the key of a tensor: by value (`content`), by dtype and shape (`layout`), or with external data read."""
 
+AttributeKey = tuple[tuple[Hashable, ...], ...]
+"""The keys of the attributes of one node, by name."""
+
+GraphKey = Callable[[Graph], Hashable]
+"""Returns the key of a subgraph."""
+
 
 def content(tensor: Tensor) -> Content:
     """Return the key of a tensor by dtype, dims and elements; names, documentation and storage do not count.
@@ -76,13 +82,6 @@ def constant_content(node: Node, content_of: ContentOf) -> Content | None:
         return sparse_content(attribute.sparse_tensor, content_of)
     tensor = constant_value(attribute)
     return None if tensor is None else content_of(tensor)
-
-
-AttributeKey = tuple[tuple[Hashable, ...], ...]
-"""The keys of the attributes of one node, by name."""
-
-GraphKey = Callable[[Graph], Hashable]
-"""Returns the key of a subgraph."""
 
 
 def attributes_key(attributes: tuple[Attribute, ...], content_of: ContentOf, graph_key: GraphKey) -> AttributeKey:

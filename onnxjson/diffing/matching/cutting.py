@@ -25,6 +25,9 @@ _RESHAPING: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "
 _Sources = frozenset[int | tuple[int, int]]
 """Codes of constants and inputs of the graph, and numbers of pairs; codes of shared constants with their uses."""
 
+_Key = tuple[_Sources, frozenset[tuple[int, int]]]
+"""The sources of a value and, where a rewrite may end, the slots and codes of the constants of its consumers."""
+
 
 def find_cuts(pairing: NodePairing, *, names: bool) -> dict[str, str]:
     """Return names of values of the base -> names of the values of the target that correspond.
@@ -34,18 +37,18 @@ def find_cuts(pairing: NodePairing, *, names: bool) -> dict[str, str]:
     constants = pairing.base.columns.constant_codes
     are_trusted = names and not names_lie(pairing)
     cuts: dict[str, str] = {}
-    for mine, its in unpaired_regions(pairing):
-        if len(mine) > 1 and its and len(mine) + len(its) > 3 and max(len(mine), len(its)) <= _MOST:
-            side, other = _Side(pairing, mine, is_base=True), _Side(pairing, its, is_base=False)
+    for bases, targets in unpaired_regions(pairing):
+        if len(bases) > 1 and targets and len(bases) + len(targets) > 3 and max(len(bases), len(targets)) <= _MOST:
+            side, other = _Side(pairing, bases, is_base=True), _Side(pairing, targets, is_base=False)
             common = side.used & other.used
             shared = side.shared | other.shared
-            for each in (side, other):
-                each.trace(common, shared)
-            found = [(side.births(), other.births()), (side.ends(), other.ends())]
-            for places, its_places in found:
+            for region in (side, other):
+                region.trace(common, shared)
+            values_of_sides = [(side.births(), other.births()), (side.ends(), other.ends())]
+            for places, target_places in values_of_sides:
                 for key, values in places.items():
-                    if key in its_places and (not key[0].isdisjoint(constants) or key[1]):
-                        ways = values, its_places[key]
+                    if key in target_places and (not key[0].isdisjoint(constants) or key[1]):
+                        ways = values, target_places[key]
                         is_clear = all(
                             len(way) == 1 or way[0] in one.clear for way, one in zip(ways, (side, other), strict=True)
                         )
@@ -53,8 +56,8 @@ def find_cuts(pairing: NodePairing, *, names: bool) -> dict[str, str]:
                         if pair is not None:
                             cuts[pair[0]] = pair[1]
             if are_trusted:
-                inner, its_inner = side.inner(), other.inner()
-                cuts.update({name: name for name, sources in inner.items() if its_inner.get(name) == sources})
+                inner, target_inner = side.inner(), other.inner()
+                cuts.update({name: name for name, sources in inner.items() if target_inner.get(name) == sources})
     return cuts
 
 
@@ -62,20 +65,16 @@ def _same_value(
     pairing: NodePairing, values: list[str], others: list[str], *, is_clear: bool, names: bool
 ) -> tuple[str, str] | None:
     """Return the values that have the same name or type, else the first ones; None if that decides nothing."""
-    scope, its_scope = pairing.base.columns.scope, pairing.target.columns.scope
+    scope, target_scope = pairing.base.columns.scope, pairing.target.columns.scope
     for name in values if names else ():
         if name in others:
             return name, name
     types = {name: Index.type_of(scope, name) for name in values}
-    its_types = {name: Index.type_of(its_scope, name) for name in others}
-    if any(types.values()) and any(its_types.values()):
-        same = [(name, other) for name in values for other in others if types[name] == its_types[other] is not None]
+    target_types = {name: Index.type_of(target_scope, name) for name in others}
+    if any(types.values()) and any(target_types.values()):
+        same = [(name, other) for name in values for other in others if types[name] == target_types[other] is not None]
         return same[0] if len(same) == 1 else None
     return (values[0], others[0]) if values and others and is_clear else None
-
-
-_Key = tuple[_Sources, frozenset[tuple[int, int]]]
-"""The sources of a value and, where a rewrite may end, the slots and codes of the constants of its consumers."""
 
 
 class _Side:
@@ -96,30 +95,30 @@ class _Side:
         """Values that, of those that are equal up to reshaping, have the shape of their counterpart."""
 
     def _sources(self, node: int) -> frozenset[int]:
-        found = set()
+        sources = set()
         for code in self._lists.inputs(node):
             if code < -1:
-                found.add(code)
+                sources.add(code)
             elif code >= 0 and code >> SHIFT not in self._nodes:
                 producer = code >> SHIFT if self._is_base else self._partners[code >> SHIFT]
-                found.add(producer << SHIFT | (code & SLOT))
-        return frozenset(found)
+                sources.add(producer << SHIFT | (code & SLOT))
+        return frozenset(sources)
 
     def trace(self, common: frozenset[int], shared: set[int]) -> None:
         """Find the common sources of each node, with the number of uses of shared constants."""
         above: dict[int, int] = {}
-        found: dict[int, frozenset[int]] = {}
+        sources: dict[int, frozenset[int]] = {}
         users = dict.fromkeys(shared & common, 0)
         for place, node in enumerate(self._in_order()):
             above[node] = 1 << place
-            found[node] = self._own[node] & common
+            sources[node] = self._own[node] & common
             for code in self._own[node] & users.keys():
                 users[code] |= above[node]
-            for each in self._producers(node):
-                above[node] |= above.get(each, 0)
-                found[node] |= found.get(each, frozenset())
+            for producer in self._producers(node):
+                above[node] |= above.get(producer, 0)
+                sources[node] |= sources.get(producer, frozenset())
             uses = [(code, (above[node] & nodes).bit_count()) for code, nodes in users.items()]
-            self._before[node] = found[node].union([each for each in uses if each[1]])
+            self._before[node] = sources[node].union([use for use in uses if use[1]])
 
     def _producers(self, node: int) -> list[int]:
         return [code >> SHIFT for code in self._lists.inputs(node) if code >= 0 and code >> SHIFT in self._nodes]
@@ -140,7 +139,7 @@ class _Side:
 
     def ends(self) -> dict[_Key, list[str]]:
         """Return common sources -> the last value that has them, up to reshaping, before others that have more."""
-        found: dict[_Key, list[list[str]]] = {}
+        by_key: dict[_Key, list[list[str]]] = {}
         for node, sources in self._before.items():
             value = self._inner_value(node)
             if sources and value and any(self._before[each] != sources for each in value[1]):
@@ -148,8 +147,8 @@ class _Side:
                 key = frozenset[tuple[int, int]]()
                 if sources.isdisjoint(self._lists.columns.constant_codes):
                     key = key.union(*anchors)
-                found.setdefault((sources, key), []).append(self._reshaped(node, value[0]))
-        common = {key: [name for name in ways[0] if all(name in way for way in ways)] for key, ways in found.items()}
+                by_key.setdefault((sources, key), []).append(self._reshaped(node, value[0]))
+        common = {key: [name for name in ways[0] if all(name in way for way in ways)] for key, ways in by_key.items()}
         return {key: names for key, names in common.items() if names}
 
     def _anchors(self, node: int, sources: _Sources) -> Iterator[tuple[int, int]]:
@@ -164,9 +163,9 @@ class _Side:
         An operator of ONNX computes this value from its weights alone; an activation follows as a node of its own.
         """
         nodes = self._lists.columns.nodes
-        found: dict[_Key, list[list[str]]] = {}
+        by_key: dict[_Key, list[list[str]]] = {}
         for node, sources in self._before.items():
-            if any(self._before[each] == sources for each in self._producers(node)):
+            if any(self._before[producer] == sources for producer in self._producers(node)):
                 continue
             ways: list[str] = []
             place, value = node, self._inner_value(node)
@@ -175,10 +174,10 @@ class _Side:
                 if len(value[1]) > 1 or nodes[value[1][0]].op_type not in _RESHAPING:
                     break
                 place, value = value[1][0], self._inner_value(value[1][0])
-            is_followed = value and any(self._before[each] == sources for each in value[1])
+            is_followed = value and any(self._before[producer] == sources for producer in value[1])
             is_plain = is_followed and not plain_domain(nodes[node].domain)
-            found.setdefault((sources, frozenset()), []).append(self._known(node, ways[::-1]) if is_plain else [])
-        return {key: ways[0] for key, ways in found.items() if len(ways) == 1 and ways[0]}
+            by_key.setdefault((sources, frozenset()), []).append(self._known(node, ways[::-1]) if is_plain else [])
+        return {key: ways[0] for key, ways in by_key.items() if len(ways) == 1 and ways[0]}
 
     def _reshaped(self, node: int, slot: int) -> list[str]:
         """Return the value of a node and, if it only reshapes another value of the region, those before it."""

@@ -16,6 +16,22 @@ from onnxjson.diffing.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns,
 _NEAR: Final = 7
 """Maximum difference of heights up to which inputs are visited in the order of their slots."""
 
+_FEWEST_EDITS: Final = 16
+
+UNKNOWN: Final = 1 << 40
+"""Lowest number for computations that only one graph has."""
+
+RADIUS: Final = 6
+"""Maximum radius of a label, in edges."""
+
+_ODD: Final = tuple(np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+_IN, _OUT, _LEAF, _FEED = (
+    np.uint64(each) for each in (0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3)
+)
+
+_SHIFTS: Final = tuple(np.uint64(each) for each in (30, 27, 31))
+
 
 def by_dependence(columns: Columns) -> list[int]:
     """Return all nodes, each after its producers; in file order if that is topologically sorted.
@@ -54,14 +70,14 @@ def from_outputs(columns: Columns) -> list[int]:
     count = len(columns)
     heights = _heights(columns)
     state = bytearray(count)
-    found: list[int] = []
+    order: list[int] = []
     _, begins = columns.edges_by_producer
     unused = np.nonzero(np.diff(begins) == 0)[0].tolist()
     roots = [code >> SHIFT for code in columns.output_codes if code >= 0]
     needed = count
     for number, root in enumerate((*roots, *unused, *range(count))):
         if number == len(roots):
-            needed = len(found)
+            needed = len(order)
         if state[root]:
             continue
         stack = [root]
@@ -71,7 +87,7 @@ def from_outputs(columns: Columns) -> list[int]:
                 stack.pop()
                 if state[position] == 1:
                     state[position] = 2
-                    found.append(position)
+                    order.append(position)
                 continue
             state[position] = 1
             producers = [code >> SHIFT for code in codes[starts[position] : starts[position + 1]] if code >= 0]
@@ -82,21 +98,21 @@ def from_outputs(columns: Columns) -> list[int]:
                 deep = max([heights[producer] for producer in producers]) - _NEAR
                 producers.sort(key=lambda producer: heights[producer] >= deep)
             stack += [producer for producer in producers if not state[producer]]
-    return found if needed == count else _with_unneeded(columns, found, needed)
+    return order if needed == count else _with_unneeded(columns, order, needed)
 
 
-def _with_unneeded(columns: Columns, found: list[int], needed: int) -> list[int]:
+def _with_unneeded(columns: Columns, order: list[int], needed: int) -> list[int]:
     """Return the first `needed` nodes, each followed by the other nodes whose last producer it is."""
     codes, starts = columns.code_list, columns.start_list
-    places = [-1] * len(found)
-    for place, position in enumerate(found[:needed]):
+    places = [-1] * len(order)
+    for place, position in enumerate(order[:needed]):
         places[position] = place
-    for position in found[needed:]:
+    for position in order[needed:]:
         producers = [places[code >> SHIFT] for code in codes[starts[position] : starts[position + 1]] if code >= 0]
         places[position] = max(producers, default=-1)
-    ranks = np.array(places, np.int64)[found]
-    late = np.arange(len(found)) >= needed
-    return [found[each] for each in np.lexsort((late, ranks)).tolist()]
+    ranks = np.array(places, np.int64)[order]
+    late = np.arange(len(order)) >= needed
+    return [order[each] for each in np.lexsort((late, ranks)).tolist()]
 
 
 def _heights(columns: Columns) -> list[int]:
@@ -107,9 +123,6 @@ def _heights(columns: Columns) -> list[int]:
         producers = [heights[code >> SHIFT] for code in codes[starts[position] : starts[position + 1]] if code >= 0]
         heights[position] = max(producers) + 1 if producers else 1
     return heights
-
-
-_FEWEST_EDITS: Final = 16
 
 
 def common_subsequence(base: Words, target: Words, max_edits: int) -> tuple[Integers, Integers]:
@@ -126,21 +139,17 @@ def common_subsequence(base: Words, target: Words, max_edits: int) -> tuple[Inte
     x = y = start
     limit = max_edits
     while x < width and y < height:
-        found = find_common_runs(ones, others, limit, x, y)
-        runs += found.runs
+        search = find_common_runs(ones, others, limit, x, y)
+        runs += search.runs
         # If little is common, long stretches do not improve the result.
-        common = sum([run.length for run in found.runs])
-        is_similar = 2 * common > max(found.base_end - x, found.target_end - y)
+        common = sum([run.length for run in search.runs])
+        is_similar = 2 * common > max(search.base_end - x, search.target_end - y)
         limit = max_edits if is_similar else max(limit // 2, _FEWEST_EDITS)
-        x, y = found.base_end, found.target_end
+        x, y = search.base_end, search.target_end
     runs.append(CommonRun(width, height, rest))
-    here = [np.arange(x, x + n) for x, _, n in runs]
-    there = [np.arange(y, y + n) for _, y, n in runs]
-    return np.concatenate(here), np.concatenate(there)
-
-
-UNKNOWN: Final = 1 << 40
-"""Lowest number for computations that only one graph has."""
+    base_positions = [np.arange(x, x + n) for x, _, n in runs]
+    target_positions = [np.arange(y, y + n) for _, y, n in runs]
+    return np.concatenate(base_positions), np.concatenate(target_positions)
 
 
 def number(columns: Columns, known: dict[tuple[int, ...], int], *, add: bool = True) -> list[int]:
@@ -160,25 +169,15 @@ def number(columns: Columns, known: dict[tuple[int, ...], int], *, add: bool = T
         if commutative[position]:
             key.sort()
         place = (labels[position], *key)
-        found = known.get(place)
-        if found is None:
+        assigned = known.get(place)
+        if assigned is None:
             if add:
-                found = known[place] = len(known)
+                assigned = known[place] = len(known)
             else:
-                found = unknown
+                assigned = unknown
                 unknown += 1
-        numbers[position] = found
+        numbers[position] = assigned
     return numbers
-
-
-RADIUS: Final = 6
-"""Maximum radius of a label, in edges."""
-
-_ODD: Final = tuple(np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-_IN, _OUT, _LEAF, _FEED = (
-    np.uint64(each) for each in (0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3)
-)
-_SHIFTS: Final = tuple(np.uint64(each) for each in (30, 27, 31))
 
 
 def mix(words: Words) -> Words:
@@ -191,8 +190,8 @@ def mix(words: Words) -> Words:
 class Labels:
     """The labels of some nodes of one graph, round by round.
 
-    Each node has a label by itself (`own`); nodes in pairs have a number of the pair instead (`partners`, negative for
-    none). `outputs` has for positions of outputs of the graph numbers that counterparts share.
+    Each node has a label by itself (`labels`); nodes in pairs have a number of the pair instead (`partners`, negative
+    for none). `outputs` has for positions of outputs of the graph numbers that counterparts share.
 
     Attributes:
         nodes: int64, the nodes without a pair, ascending: only these get labels.
@@ -200,7 +199,7 @@ class Labels:
     """
 
     def __init__(
-        self, columns: Columns, own: Integers, partners: Integers, outputs: dict[int, int], *, with_constants: bool
+        self, columns: Columns, labels: Integers, partners: Integers, outputs: dict[int, int], *, with_constants: bool
     ) -> None:
         is_open = (partners < 0) & (columns.kind == REAL)
         self.nodes: Integers = np.nonzero(is_open)[0]
@@ -216,7 +215,7 @@ class Labels:
         place[near] = np.arange(len(near))
         slots = np.where(columns.commutative[consumers], 0, columns.slot[edges])
         ports = ((columns.codes[edges] & SLOT) << SHIFT | slots).astype(np.uint64) * _ODD[0]
-        first = mix(own[near].astype(np.uint64) * _ODD[0] + _ODD[1])
+        first = mix(labels[near].astype(np.uint64) * _ODD[0] + _ODD[1])
         first += _leaves(columns, near, with_constants=with_constants)
         for position, number in outputs.items():
             code = columns.output_codes[position]
@@ -233,12 +232,12 @@ class Labels:
 
     def _rounds(self) -> list[Words]:
         labels = self._first
-        found = [labels[self._is_open]]
+        rounds = [labels[self._is_open]]
         for _ in range(RADIUS):
             around = self._inward.gather(labels) * _ODD[1] + self._outward.gather(labels) * _ODD[2]
             labels = np.where(self._is_open, mix(self._first + around), self._first)
-            found.append(labels[self._is_open])
-        return found
+            rounds.append(labels[self._is_open])
+        return rounds
 
 
 class _Edges:

@@ -71,8 +71,8 @@ class _Aligner:
         functions = self._pair_functions()
         for side in (self.base, self.target):
             side.graph_keys.clear()  # calls of renamed functions have other keys now
-        for here, there in functions:
-            self._match(f"/functions/{here}", f"/functions/{there}")
+        for position, place in functions:
+            self._match(f"/functions/{position}", f"/functions/{place}")
         self._match("/graph", "/graph")
         ordered = sorted(self.pairs, key=lambda pair: not pair.base.address.startswith("/graph"))
         degraded = None
@@ -83,26 +83,26 @@ class _Aligner:
         return Alignment(self.base.index, self.target.index, tuple(ordered), by_base, tuple(functions), degraded)
 
     def _pair_functions(self) -> list[tuple[int, int]]:
-        mine, its = self.base.model.functions, self.target.model.functions
+        functions, target_functions = self.base.model.functions, self.target.model.functions
         by_name: dict[OperatorKey, list[int]] = {}
-        for there, each in enumerate(its):
-            by_name.setdefault(function_key(each), []).append(there)
+        for place, function in enumerate(target_functions):
+            by_name.setdefault(function_key(function), []).append(place)
         pairs = []
-        for here, each in enumerate(mine):
-            same_name = by_name.get(function_key(each))
+        for position, function in enumerate(functions):
+            same_name = by_name.get(function_key(function))
             if same_name:
-                pairs.append((here, same_name.pop(0)))
+                pairs.append((position, same_name.pop(0)))
         open_there = sorted(chain.from_iterable(by_name.values()))
-        taken = {here for here, _ in pairs}
-        for here in range(len(mine)):
-            if here in taken or not open_there:
+        taken = {position for position, _ in pairs}
+        for position in range(len(functions)):
+            if position in taken or not open_there:
                 continue
-            key = self._body_key(self.base, f"/functions/{here}")
-            same = [there for there in open_there if self._body_key(self.target, f"/functions/{there}") == key]
+            key = self._body_key(self.base, f"/functions/{position}")
+            same = [place for place in open_there if self._body_key(self.target, f"/functions/{place}") == key]
             if same:
                 open_there.remove(same[0])
-                pairs.append((here, same[0]))
-                self.base.functions[function_key(mine[here])] = function_key(its[same[0]])
+                pairs.append((position, same[0]))
+                self.base.functions[function_key(functions[position])] = function_key(target_functions[same[0]])
         return sorted(pairs)
 
     def _body_key(self, side: _ModelGraphs, address: str) -> Hashable:
@@ -113,18 +113,20 @@ class _Aligner:
         if base is None or target is None:
             return
         inputs, outputs = pair_inputs(base, target), pair_outputs(base, target)
-        mine = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True), target)
-        its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
-        self.base.columns[base.address], self.target.columns[target.address] = mine, its
-        self._fill_defaults(mine, its)
-        pairing = NodePairing(mine, its, outputs)
+        base_columns = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True), target)
+        target_columns = self._columns(
+            self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base
+        )
+        self.base.columns[base.address], self.target.columns[target.address] = base_columns, target_columns
+        self._fill_defaults(base_columns, target_columns)
+        pairing = NodePairing(base_columns, target_columns, outputs)
         self.progress.append(pairing.targets)
         match(pairing, names=self.names)
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)
         cuts = find_cuts(pairing, names=self.names)
-        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases, cuts)
+        pair = GraphPair(base, target, target_of, base_of, values, base_columns.aliases, target_columns.aliases, cuts)
         self.pairs.append(pair)
         for scope in base.children:
             if scope.owner is not None and target_of[scope.owner.position] >= 0:
@@ -142,7 +144,7 @@ class _Aligner:
         """Return for one side the codes of its inputs and a function for codes of values of the outer graph."""
         leaf = self.interner.leaf
         side, scope = (self.base, base) if is_base else (self.target, target)
-        partners = {here if is_base else there: here for here, there in inputs.items()}
+        partners = {position if is_base else place: position for position, place in inputs.items()}
         leaves = {
             name: leaf(("input", base.address, partners.get(position, ("alone", is_base, position))))
             for name, position in scope.inputs.items()
@@ -222,16 +224,16 @@ class _Aligner:
 
     def _fill_defaults(self, base: Columns, target: Columns) -> None:
         """Fill in default attributes for operators whose nodes differ in attributes."""
-        mine, its = [set(np.unique(each.label[each.label >= 0]).tolist()) for each in (base, target)]
-        if mine == its:
+        base_labels, target_labels = [set(np.unique(each.label[each.label >= 0]).tolist()) for each in (base, target)]
+        if base_labels == target_labels:
             return
         labels = self.interner.labels
         keys = list(labels)
         names = list(self.interner.operators)
-        differing = {keys[label][0] for label in mine ^ its}
-        for columns, side, there in ((base, self.base, mine), (target, self.target, its)):
+        differing = {keys[label][0] for label in base_labels ^ target_labels}
+        for columns, side, used in ((base, self.base, base_labels), (target, self.target, target_labels)):
             table = np.arange(len(keys), dtype=np.int64)
-            for label in there:
+            for label in used:
                 operator, attributes = keys[label]
                 if operator in differing:
                     domain, op_type, _ = names[operator]

@@ -17,6 +17,17 @@ MOST_INPUTS: Final = 256
 MOST_CONSUMERS: Final = 64
 """Maximum number of consumers of a value that are evaluated to judge a pair; with more, none is."""
 
+NO_PART: Final = -2
+"""Value in `NodePairing.target_of` and `base_of` for constants and aliases, which do not take part in the matching."""
+
+_OPEN: Final = 1 << 60
+"""Placeholder for an input whose producer is unpaired."""
+
+_MOST_OPEN_CONSUMERS: Final = 16
+"""Maximum number of unpaired consumers of a value that are followed; with more, none is."""
+
+_SEVERAL: Final = -1
+
 
 class GraphLists:
     """The columns of one graph as lists, for fast loops."""
@@ -128,8 +139,8 @@ class NodePairing:
     def likeness(self, base: int, target: int) -> int:
         """Return the radius up to which the surroundings of two nodes are equal."""
         for radius in range(len(self.contexts), 0, -1):
-            mine, its = self.contexts[radius - 1]
-            if mine[base] == its[target]:
+            words, target_words = self.contexts[radius - 1]
+            if words[base] == target_words[target]:
                 return radius
         return 0
 
@@ -144,30 +155,30 @@ class NodePairing:
         base_codes, target_codes = one.inputs(base)[:MOST_INPUTS], other.inputs(target)[:MOST_INPUTS]
         if one.commutative[base]:
             mapped = sorted([self._mapped(code) for code in base_codes])
-            there = sorted([code if code < 0 or base_of[code >> SHIFT] >= 0 else _OPEN for code in target_codes])
+            remaining = sorted([code if code < 0 or base_of[code >> SHIFT] >= 0 else _OPEN for code in target_codes])
             for code in mapped:
                 if code == _OPEN:
                     continue
-                if code in there:
-                    there.remove(code)
+                if code in remaining:
+                    remaining.remove(code)
                     agree += 1
-                elif _OPEN in there:
-                    there.remove(_OPEN)
+                elif _OPEN in remaining:
+                    remaining.remove(_OPEN)
                     contradict += code >= 0 and not is_lenient
                 else:
                     contradict += code >= 0
         else:
-            for mine, its in zip(base_codes, target_codes, strict=False):
-                if mine < 0 or its < 0:
-                    agree += mine == its and mine != EMPTY
+            for base_code, target_code in zip(base_codes, target_codes, strict=False):
+                if base_code < 0 or target_code < 0:
+                    agree += base_code == target_code and base_code != EMPTY
                     continue
-                partner = target_of[mine >> SHIFT]
+                partner = target_of[base_code >> SHIFT]
                 if partner >= 0:
-                    if partner == its >> SHIFT and (mine ^ its) & SLOT == 0:
+                    if partner == target_code >> SHIFT and (base_code ^ target_code) & SLOT == 0:
                         agree += 1
                     else:
-                        contradict += not is_lenient or base_of[its >> SHIFT] >= 0
-                elif base_of[its >> SHIFT] >= 0:
+                        contradict += not is_lenient or base_of[target_code >> SHIFT] >= 0
+                elif base_of[target_code >> SHIFT] >= 0:
                     contradict += not is_lenient
         more_agree, more_contradict = self._judge_consumers(base, target, is_lenient=is_lenient)
         self.work += len(base_codes) + 2
@@ -182,29 +193,32 @@ class NodePairing:
     def _judge_consumers(self, base: int, target: int, *, is_lenient: bool) -> tuple[int, int]:
         one, other = self.base, self.target
         begin, end = one.begins[base], one.begins[base + 1]
-        its_begin, its_end = other.begins[target], other.begins[target + 1]
-        if end - begin > MOST_CONSUMERS or its_end - its_begin > MOST_CONSUMERS:
+        target_begin, target_end = other.begins[target], other.begins[target + 1]
+        if end - begin > MOST_CONSUMERS or target_end - target_begin > MOST_CONSUMERS:
             return 0, 0
         agree = contradict = 0
-        its_consumers, ports = other.consumers[its_begin:its_end], other.consumer_ports[its_begin:its_end]
+        target_consumers, ports = (
+            other.consumers[target_begin:target_end],
+            other.consumer_ports[target_begin:target_end],
+        )
         consumers = one.consumers[begin:end]
-        excused = is_lenient and any(self.base_of[each] == UNMATCHED for each in its_consumers)
-        its_excused = is_lenient and any(self.target_of[each] == UNMATCHED for each in consumers)
+        excused = is_lenient and any(self.base_of[each] == UNMATCHED for each in target_consumers)
+        target_excused = is_lenient and any(self.target_of[each] == UNMATCHED for each in consumers)
         for place in range(begin, end):
             partner = self.target_of[one.consumers[place]]
             if partner >= 0:
                 port = one.consumer_ports[place]
                 if any(
-                    consumer == partner and its_port == port
-                    for consumer, its_port in zip(its_consumers, ports, strict=True)
+                    consumer == partner and target_port == port
+                    for consumer, target_port in zip(target_consumers, ports, strict=True)
                 ):
                     agree += 1
                 else:
                     contradict += not excused
-        for consumer in its_consumers:
+        for consumer in target_consumers:
             partner = self.base_of[consumer]
             if partner >= 0 and partner not in consumers:
-                contradict += not its_excused
+                contradict += not target_excused
         feeds = other.feeds.get(target, ())
         for feed in one.feeds.get(base, ()):
             position = self.outputs.get(feed & SLOT)
@@ -213,14 +227,8 @@ class NodePairing:
                     agree += 1
                 else:
                     contradict += not excused
-        self.work += end - begin + its_end - its_begin
+        self.work += end - begin + target_end - target_begin
         return agree, contradict
-
-
-NO_PART: Final = -2
-"""Value in `NodePairing.target_of` and `base_of` for constants and aliases, which do not take part in the matching."""
-_OPEN: Final = 1 << 60
-"""Placeholder for an input whose producer is unpaired."""
 
 
 def unique_pairs(
@@ -231,14 +239,10 @@ def unique_pairs(
     `base` has the labels of the nodes `bases`, `target` those of `targets`.
     """
     known, first, counts = np.unique(base, return_index=True, return_counts=True)
-    its_known, its_first, its_counts = np.unique(target, return_index=True, return_counts=True)
-    single, its_single = counts == 1, its_counts == 1
-    _, here, there = np.intersect1d(known[single], its_known[its_single], assume_unique=True, return_indices=True)
-    return bases[first[single][here]], targets[its_first[its_single][there]]
-
-
-_MOST_OPEN_CONSUMERS: Final = 16
-"""Maximum number of unpaired consumers of a value that are followed; with more, none is."""
+    target_known, target_first, target_counts = np.unique(target, return_index=True, return_counts=True)
+    single, target_single = counts == 1, target_counts == 1
+    _, here, there = np.intersect1d(known[single], target_known[target_single], assume_unique=True, return_indices=True)
+    return bases[first[single][here]], targets[target_first[target_single][there]]
 
 
 def propagate(pairing: NodePairing) -> None:
@@ -247,47 +251,47 @@ def propagate(pairing: NodePairing) -> None:
     Starts at the pairs in `NodePairing.fresh` and continues from new pairs.
     """
     target_of, base_of = pairing.target_of, pairing.base_of
-    letters, its_letters = pairing.base.letters, pairing.target.letters
+    letters, target_letters = pairing.base.letters, pairing.target.letters
     fresh = pairing.fresh
     position = 0
     while position < len(fresh) and not pairing.is_exhausted:
         base, target = fresh[position]
         position += 1
         # Producers of the same input, and unique consumers of the same output.
-        for mine, its in chain(_producers(pairing, base, target), _consumers(pairing, base, target)):
-            if target_of[mine] == UNMATCHED == base_of[its] and letters[mine] == its_letters[its]:
-                _, contradict = pairing.judge(mine, its)
+        for node, partner in chain(_producers(pairing, base, target), _consumers(pairing, base, target)):
+            if target_of[node] == UNMATCHED == base_of[partner] and letters[node] == target_letters[partner]:
+                _, contradict = pairing.judge(node, partner)
                 if not contradict:
-                    pairing.pair(mine, its)
+                    pairing.pair(node, partner)
     fresh.clear()
 
 
 def producers_of_outputs(pairing: NodePairing) -> Iterator[tuple[int, int]]:
     """Yield candidates at the end of the graphs: producers of paired outputs."""
     for base, target in pairing.outputs.items():
-        mine, its = pairing.base.columns.output_codes[base], pairing.target.columns.output_codes[target]
-        if mine >= 0 and its >= 0 and not (mine ^ its) & SLOT:
-            yield mine >> SHIFT, its >> SHIFT
+        base_code, target_code = pairing.base.columns.output_codes[base], pairing.target.columns.output_codes[target]
+        if base_code >= 0 and target_code >= 0 and not (base_code ^ target_code) & SLOT:
+            yield base_code >> SHIFT, target_code >> SHIFT
 
 
 def _producers(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
     one, other = pairing.base, pairing.target
     target_of, base_of = pairing.target_of, pairing.base_of
-    mine, its = one.inputs(base), other.inputs(target)
-    pairing.work += len(mine) + 1
+    codes, target_codes = one.inputs(base), other.inputs(target)
+    pairing.work += len(codes) + 1
     if one.commutative[base] and other.commutative[target]:
-        mine = [code for code in mine if code >= 0 and target_of[code >> SHIFT] == UNMATCHED]
-        its = [code for code in its if code >= 0 and base_of[code >> SHIFT] == UNMATCHED]
-        if len(mine) * len(its) > _MOST_OPEN_CONSUMERS:
-            mine, its = mine[:_MOST_OPEN_CONSUMERS], its[:_MOST_OPEN_CONSUMERS]
-            yield from _open(zip(mine, its, strict=False))
+        codes = [code for code in codes if code >= 0 and target_of[code >> SHIFT] == UNMATCHED]
+        target_codes = [code for code in target_codes if code >= 0 and base_of[code >> SHIFT] == UNMATCHED]
+        if len(codes) * len(target_codes) > _MOST_OPEN_CONSUMERS:
+            codes, target_codes = codes[:_MOST_OPEN_CONSUMERS], target_codes[:_MOST_OPEN_CONSUMERS]
+            yield from _open(zip(codes, target_codes, strict=False))
             return
-        yield from _matching(pairing, mine, its)
+        yield from _matching(pairing, codes, target_codes)
         return
     yield from _open(
-        (code, there)
-        for code, there in zip(mine, its, strict=False)
-        if code >= 0 and there >= 0 and target_of[code >> SHIFT] == UNMATCHED == base_of[there >> SHIFT]
+        (code, target_code)
+        for code, target_code in zip(codes, target_codes, strict=False)
+        if code >= 0 and target_code >= 0 and target_of[code >> SHIFT] == UNMATCHED == base_of[target_code >> SHIFT]
     )
 
 
@@ -297,65 +301,64 @@ def _open(codes: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield code >> SHIFT, there >> SHIFT
 
 
-def _matching(pairing: NodePairing, mine: list[int], its: list[int]) -> Iterator[tuple[int, int]]:
+def _matching(pairing: NodePairing, codes: list[int], target_codes: list[int]) -> Iterator[tuple[int, int]]:
     """Yield candidates among unordered inputs: those with a single possible counterpart."""
-    labels, its_labels = pairing.base.labels, pairing.target.labels
-    if len(mine) == len(its) == 2 and labels[mine[0] >> SHIFT] == labels[mine[1] >> SHIFT]:
+    labels, target_labels = pairing.base.labels, pairing.target.labels
+    if len(codes) == len(target_codes) == 2 and labels[codes[0] >> SHIFT] == labels[codes[1] >> SHIFT]:
         # Two inputs with the same label: decide by their surroundings, else by the order of the inputs.
-        if _fit(pairing, mine, its[::-1]) > _fit(pairing, mine, its):
-            its = its[::-1]
-        yield from _open(zip(mine, its, strict=True))
+        if _fit(pairing, codes, target_codes[::-1]) > _fit(pairing, codes, target_codes):
+            target_codes = target_codes[::-1]
+        yield from _open(zip(codes, target_codes, strict=True))
         return
-    for code in mine:
+    for code in codes:
         label = labels[code >> SHIFT]
-        fitting = [there for there in its if its_labels[there >> SHIFT] == label and not (code ^ there) & SLOT]
-        same = [each for each in mine if labels[each >> SHIFT] == label]
+        fitting = [
+            other for other in target_codes if target_labels[other >> SHIFT] == label and not (code ^ other) & SLOT
+        ]
+        same = [each for each in codes if labels[each >> SHIFT] == label]
         if len(fitting) == 1 == len(same):
             yield code >> SHIFT, fitting[0] >> SHIFT
 
 
-def _fit(pairing: NodePairing, mine: list[int], its: list[int]) -> tuple[int, int]:
+def _fit(pairing: NodePairing, codes: list[int], target_codes: list[int]) -> tuple[int, int]:
     """Return how well the values at the same places of two lists fit: by known neighbours, then by likeness."""
     known = like = 0
-    for code, there in zip(mine, its, strict=True):
-        agree, contradict = pairing.judge(code >> SHIFT, there >> SHIFT)
+    for code, target_code in zip(codes, target_codes, strict=True):
+        agree, contradict = pairing.judge(code >> SHIFT, target_code >> SHIFT)
         known += agree - contradict
-        like += pairing.likeness(code >> SHIFT, there >> SHIFT)
+        like += pairing.likeness(code >> SHIFT, target_code >> SHIFT)
     return known, like
 
 
 def _consumers(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
     one, other = pairing.base, pairing.target
     begin, end = one.begins[base], one.begins[base + 1]
-    its_begin, its_end = other.begins[target], other.begins[target + 1]
+    target_begin, target_end = other.begins[target], other.begins[target + 1]
     pairing.work += 1
-    if end == begin or its_end == its_begin:
+    if end == begin or target_end == target_begin:
         return
-    mine = _open_consumers(one, begin, end, pairing.target_of)
-    if not mine or len(mine) > _MOST_OPEN_CONSUMERS:
+    consumers = _open_consumers(one, begin, end, pairing.target_of)
+    if not consumers or len(consumers) > _MOST_OPEN_CONSUMERS:
         return
-    its = _open_consumers(other, its_begin, its_end, pairing.base_of)
-    if not its or len(its) > _MOST_OPEN_CONSUMERS:
+    target_consumers = _open_consumers(other, target_begin, target_end, pairing.base_of)
+    if not target_consumers or len(target_consumers) > _MOST_OPEN_CONSUMERS:
         return
-    pairing.work += len(mine) + len(its)
-    for key, consumer in mine.items():
-        there = its.get(key)
-        if consumer != _SEVERAL and there is not None and there != _SEVERAL:
-            yield consumer, there
-
-
-_SEVERAL: Final = -1
+    pairing.work += len(consumers) + len(target_consumers)
+    for key, consumer in consumers.items():
+        partner = target_consumers.get(key)
+        if consumer != _SEVERAL and partner is not None and partner != _SEVERAL:
+            yield consumer, partner
 
 
 def _open_consumers(side: GraphLists, begin: int, end: int, partners: Sequence[int]) -> dict[tuple[int, int], int]:
     """Return the unpaired consumers by port and label; `_SEVERAL` if there is more than one."""
     consumers, ports, labels = side.consumers, side.consumer_ports, side.labels
-    found: dict[tuple[int, int], int] = {}
+    unpaired: dict[tuple[int, int], int] = {}
     for place in range(begin, end):
         consumer = consumers[place]
         if partners[consumer] == UNMATCHED:
             key = ports[place], labels[consumer]
-            found[key] = _SEVERAL if key in found and found[key] != consumer else consumer
-            if len(found) > _MOST_OPEN_CONSUMERS:
+            unpaired[key] = _SEVERAL if key in unpaired and unpaired[key] != consumer else consumer
+            if len(unpaired) > _MOST_OPEN_CONSUMERS:
                 break
-    return found
+    return unpaired

@@ -14,13 +14,16 @@ _LONGEST: Final = 64
 Swap = tuple[int, int, int, int]
 """Base node, its partner; the base node with the wanted partner, and that partner."""
 
+_TRUSTED: Final = 0.9
+"""Minimum share of pairs with equal names, of those whose name both graphs have, for names to be evidence."""
+
 
 def repair_swaps(pairing: NodePairing) -> None:
     """Exchange the partners of two similar branches where that reduces the number of contradictions."""
     for base, target in _crossed_pairs(pairing):
-        for mine, its in _crossed_inputs(pairing, base, target):
-            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not (mine ^ its) & SLOT:
-                _try(pairing, mine >> SHIFT, its >> SHIFT)
+        for base_code, target_code in _crossed_inputs(pairing, base, target):
+            if pairing.target_of[base_code >> SHIFT] != target_code >> SHIFT and not (base_code ^ target_code) & SLOT:
+                _try(pairing, base_code >> SHIFT, target_code >> SHIFT)
         if pairing.is_exhausted:
             return
 
@@ -31,27 +34,27 @@ def keep_equal(pairing: NodePairing) -> None:
     So an unchanged node is not paired with another node although a third one has its name.
     """
     base = pairing.base
-    nodes, its_nodes = base.columns.nodes, pairing.target.columns.nodes
-    for here, (wanted, _) in pairing.namesakes.items():
-        there, other = pairing.target_of[here], pairing.base_of[wanted]
-        if there < 0 or other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
+    nodes, target_nodes = base.columns.nodes, pairing.target.columns.nodes
+    for position, (wanted, _) in pairing.namesakes.items():
+        partner, other = pairing.target_of[position], pairing.base_of[wanted]
+        if partner < 0 or other < 0 or wanted == partner or nodes[position] != target_nodes[wanted]:
             continue
-        if nodes[here].output == its_nodes[there].output:
+        if nodes[position].output == target_nodes[partner].output:
             continue
-        if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
+        if base.labels[position] != base.labels[other] or base.inputs(position) != base.inputs(other):
             continue
-        _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
+        _exchange_if(operator.le, pairing, [(position, partner, other, wanted)])
 
 
 def _crossed_inputs(pairing: NodePairing, base: int, target: int) -> list[tuple[int, int]]:
     """Return the inputs at the same place that nodes produce; for commutative nodes, the unpaired ones in order."""
-    mine, its = pairing.base.inputs(base), pairing.target.inputs(target)
+    codes, target_codes = pairing.base.inputs(base), pairing.target.inputs(target)
     if pairing.base.commutative[base]:
-        producers = {code >> SHIFT for code in its if code >= 0}
-        mine = [code for code in mine if code >= 0 and pairing.target_of[code >> SHIFT] not in producers]
-        own = {code >> SHIFT for code in pairing.base.inputs(base) if code >= 0}
-        its = [code for code in its if code >= 0 and pairing.base_of[code >> SHIFT] not in own]
-    return [(one, other) for one, other in zip(mine, its, strict=False) if one >= 0 and other >= 0]
+        producers = {code >> SHIFT for code in target_codes if code >= 0}
+        codes = [code for code in codes if code >= 0 and pairing.target_of[code >> SHIFT] not in producers]
+        sources = {code >> SHIFT for code in pairing.base.inputs(base) if code >= 0}
+        target_codes = [code for code in target_codes if code >= 0 and pairing.base_of[code >> SHIFT] not in sources]
+    return [(one, other) for one, other in zip(codes, target_codes, strict=False) if one >= 0 and other >= 0]
 
 
 def _crossed_pairs(pairing: NodePairing) -> list[tuple[int, int]]:
@@ -60,14 +63,14 @@ def _crossed_pairs(pairing: NodePairing) -> list[tuple[int, int]]:
     consumers, places = columns.consumer[columns.edges], columns.edges
     targets = pairing.targets
     partners = targets[consumers]
-    there = pairing.target.columns
+    target_columns = pairing.target.columns
     slots = places - columns.starts[consumers]
-    counts = there.starts[partners + 1] - there.starts[partners]
+    counts = target_columns.starts[partners + 1] - target_columns.starts[partners]
     is_known = (partners >= 0) & (slots < counts)
     consumers, places, slots, partners = consumers[is_known], places[is_known], slots[is_known], partners[is_known]
-    its = there.codes[there.starts[partners] + slots]
+    codes = target_columns.codes[target_columns.starts[partners] + slots]
     expected = targets[columns.codes[places] >> SHIFT]
-    crossed = (its >= 0) & (expected >= 0) & (expected != its >> SHIFT)
+    crossed = (codes >= 0) & (expected >= 0) & (expected != codes >> SHIFT)
     found = sorted(set(consumers[crossed].tolist()))
     return [(base, pairing.target_of[base]) for base in found]
 
@@ -81,10 +84,10 @@ def _exchange_if(is_better: Callable[[int, int], bool], pairing: NodePairing, sw
     """Exchange partners if the numbers of contradictions after and before compare so; whether they do."""
     before = _contradictions(pairing, swaps)
     _exchange(pairing, swaps)
-    found = is_better(_contradictions(pairing, swaps), before)
-    if not found:
+    is_kept = is_better(_contradictions(pairing, swaps), before)
+    if not is_kept:
         _exchange(pairing, swaps)
-    return found
+    return is_kept
 
 
 def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
@@ -94,44 +97,40 @@ def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
     pending = [(base, wanted)]
     seen: set[int] = set()
     while pending and len(swaps) < _LONGEST:
-        here, there = pending.pop()
-        other = base_of[there]
+        position, goal = pending.pop()
+        other = base_of[goal]
         if (
             other < 0
-            or target_of[here] < 0
-            or other == here
-            or operators[other] != operators[here]
-            or seen & {here, other}
+            or target_of[position] < 0
+            or other == position
+            or operators[other] != operators[position]
+            or seen & {position, other}
         ):
             continue
-        seen |= {here, other}
-        swaps.append((here, target_of[here], other, there))
-        ways = zip(pairing.base.inputs(here), pairing.target.inputs(there), pairing.base.inputs(other), strict=False)
-        for mine, its, others in ways:
-            if mine >= 0 and its >= 0 and others >= 0 and base_of[its >> SHIFT] == others >> SHIFT:
-                pending.append((mine >> SHIFT, its >> SHIFT))
+        seen |= {position, other}
+        swaps.append((position, target_of[position], other, goal))
+        ways = zip(pairing.base.inputs(position), pairing.target.inputs(goal), pairing.base.inputs(other), strict=False)
+        for old, new, other_code in ways:
+            if old >= 0 and new >= 0 and other_code >= 0 and base_of[new >> SHIFT] == other_code >> SHIFT:
+                pending.append((old >> SHIFT, new >> SHIFT))
     return swaps
 
 
 def _contradictions(pairing: NodePairing, swaps: list[Swap]) -> int:
-    found = 0
-    for here, _, other, _ in swaps:
-        for each in (here, other):
-            partner = pairing.target_of[each]
-            differ = pairing.base.labels[each] != pairing.target.labels[partner]
-            found += pairing.judge(each, partner)[1] + differ
-    return found
+    count = 0
+    for position, _, other, _ in swaps:
+        for node in (position, other):
+            partner = pairing.target_of[node]
+            differ = pairing.base.labels[node] != pairing.target.labels[partner]
+            count += pairing.judge(node, partner)[1] + differ
+    return count
 
 
 def _exchange(pairing: NodePairing, swaps: list[Swap]) -> None:
-    for here, _, other, _ in swaps:
-        one, two = pairing.target_of[here], pairing.target_of[other]
-        pairing.target_of[here], pairing.target_of[other] = two, one
-        pairing.base_of[two], pairing.base_of[one] = here, other
-
-
-_TRUSTED: Final = 0.9
-"""Minimum share of pairs with equal names, of those whose name both graphs have, for names to be evidence."""
+    for position, _, other, _ in swaps:
+        one, two = pairing.target_of[position], pairing.target_of[other]
+        pairing.target_of[position], pairing.target_of[other] = two, one
+        pairing.base_of[two], pairing.base_of[one] = position, other
 
 
 def follow_names(pairing: NodePairing) -> None:
@@ -141,40 +140,40 @@ def follow_names(pairing: NodePairing) -> None:
     """
     if names_lie(pairing):
         return
-    for here, wanted in list(_namesakes(pairing)):
-        there, other = pairing.target_of[here], pairing.base_of[wanted]
-        if there == wanted:
+    for position, wanted in list(_namesakes(pairing)):
+        current, other = pairing.target_of[position], pairing.base_of[wanted]
+        if current == wanted:
             continue
-        if there >= 0 and other >= 0 and _exchange_if(operator.le, pairing, [(here, there, other, wanted)]):
+        if current >= 0 and other >= 0 and _exchange_if(operator.le, pairing, [(position, current, other, wanted)]):
             continue
-        before = _conflicts(pairing, here, there) + _conflicts(pairing, other, wanted)
-        pairing.part(here)
+        before = _conflicts(pairing, position, current) + _conflicts(pairing, other, wanted)
+        pairing.part(position)
         if other >= 0:
             pairing.part(other)
-        if _conflicts(pairing, here, wanted) <= before:
-            pairing.pair(here, wanted)
+        if _conflicts(pairing, position, wanted) <= before:
+            pairing.pair(position, wanted)
             continue
-        for one, partner in ((here, there), (other, wanted)):
+        for one, partner in ((position, current), (other, wanted)):
             if one >= 0 and partner >= 0:
                 pairing.pair(one, partner)
 
 
 def names_lie(pairing: NodePairing) -> bool:
     """Whether names are no evidence: the pairs found by structure disagree with them."""
-    nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
+    nodes, target_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
     partners = [(here, pairing.target_of[here]) for here in pairing.namesakes]
-    known = [nodes[here].output == its_nodes[there].output for here, there in partners if there >= 0]
+    known = [nodes[position].output == target_nodes[place].output for position, place in partners if place >= 0]
     return not known or sum(known) < _TRUSTED * len(known)
 
 
 def _namesakes(pairing: NodePairing) -> Iterator[tuple[int, int]]:
     """Yield nodes with equal labels whose first outputs have the same name, and that could be a pair."""
-    labels, its_labels = pairing.base.labels, pairing.target.labels
-    for here, (wanted, slot) in pairing.namesakes.items():
-        there = pairing.target_of[here]
-        is_open = there >= UNMATCHED <= pairing.base_of[wanted] and wanted != there and not slot
-        if is_open and labels[here] == its_labels[wanted]:
-            yield here, wanted
+    labels, target_labels = pairing.base.labels, pairing.target.labels
+    for position, (wanted, slot) in pairing.namesakes.items():
+        partner = pairing.target_of[position]
+        is_open = partner >= UNMATCHED <= pairing.base_of[wanted] and wanted != partner and not slot
+        if is_open and labels[position] == target_labels[wanted]:
+            yield position, wanted
 
 
 def _conflicts(pairing: NodePairing, base: int, target: int) -> int:

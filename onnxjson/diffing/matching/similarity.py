@@ -37,18 +37,26 @@ Signs = dict[tuple[int, int], float]
 
 _CONSTANT, _PRODUCER, _CONSUMER, _OUTPUT = range(4)
 
+_ASSIGNMENT_ROUNDS: Final = 8
+
+_ASIDE: Final = 2
+"""Maximum number of slots by which an input of a node with very many inputs may have moved."""
+
+_MOST_ENCLOSED: Final = 64
+"""Maximum number of nodes of one side of a region in which single nodes are paired."""
+
 
 def pair_similar(pairing: NodePairing) -> None:
     """Pair unpaired nodes of one operator with similar signs that differ from those of other nodes; repeat."""
     for _ in range(_MOST_ROUNDS):
-        found = _round(pairing)
-        for base, target in found:
+        pairs = _round(pairing)
+        for base, target in pairs:
             if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
                 agree, contradict = pairing.judge(base, target)
                 if contradict <= 2 * agree + 2 and pairing.judge(base, target, is_lenient=True)[1] <= 2 * agree:
                     pairing.pair(base, target)
         propagate(pairing)
-        if not found or pairing.is_exhausted:
+        if not pairs or pairing.is_exhausted:
             return
 
 
@@ -56,9 +64,9 @@ def _round(pairing: NodePairing) -> list[tuple[int, int]]:
     bases, targets = pairing.unmatched()
     if not len(np.intersect1d(pairing.base.columns.operator[bases], pairing.target.columns.operator[targets])):
         return []
-    mine = _Bearers(pairing, pairing.base, bases.tolist(), is_base=True)
-    its = _Bearers(pairing, pairing.target, targets.tolist(), is_base=False)
-    likeness = _likeness(pairing, mine, its)
+    bearers = _Bearers(pairing, pairing.base, bases.tolist(), is_base=True)
+    target_bearers = _Bearers(pairing, pairing.target, targets.tolist(), is_base=False)
+    likeness = _likeness(pairing, bearers, target_bearers)
     best_there = _best({(target, base): value for (base, target), value in likeness.items()})
     pairs = [(base, target) for base, target in _best(likeness).items() if best_there.get(target) == base]
     return sorted(pairs, key=lambda pair: (-likeness[pair], pair))
@@ -78,42 +86,42 @@ def _best(likeness: dict[tuple[int, int], float]) -> dict[int, int]:
     return {one: other for one, (value, other) in first.items() if value >= second[one] * _CLEARLY}
 
 
-def _likeness(pairing: NodePairing, mine: "_Bearers", its: "_Bearers") -> dict[tuple[int, int], float]:
+def _likeness(pairing: NodePairing, base_side: "_Bearers", target_side: "_Bearers") -> dict[tuple[int, int], float]:
     bearers: dict[tuple[int, int], list[int]] = {}
-    for target, signs in its.signs.items():
+    for target, signs in target_side.signs.items():
         for sign in signs:
             bearers.setdefault(sign, []).append(target)
-    counts = Counter(sign for signs in mine.signs.values() for sign in signs)
+    counts = Counter(sign for signs in base_side.signs.values() for sign in signs)
     rarity = {sign: 1.0 / max(counts[sign], len(bearers.get(sign, ()))) for sign in {*counts, *bearers}}
     telling = {sign for sign, there in bearers.items() if counts[sign] and rarity[sign] * _MOST_BEARERS >= 1}
-    operators, its_operators = pairing.base.operators, pairing.target.operators
-    labels, its_labels = pairing.base.labels, pairing.target.labels
-    found: dict[tuple[int, int], float] = {}
-    for base, signs in mine.signs.items():
+    operators, target_operators = pairing.base.operators, pairing.target.operators
+    labels, target_labels = pairing.base.labels, pairing.target.labels
+    likeness: dict[tuple[int, int], float] = {}
+    for base, signs in base_side.signs.items():
         operator = operators[base]
         near = {target for sign in signs if sign in telling for target in bearers[sign]}
         pairing.work += len(near)
         if pairing.is_exhausted:
-            return found
+            return likeness
         for target in near:
-            if its_operators[target] == operator:
-                value = _overlap(signs, its.signs[target], rarity)
-                if labels[base] != its_labels[target]:
+            if target_operators[target] == operator:
+                value = _overlap(signs, target_side.signs[target], rarity)
+                if labels[base] != target_labels[target]:
                     value *= 0.8
                 if value >= _LIKE_ENOUGH:
-                    found[base, target] = value
-    return found
+                    likeness[base, target] = value
+    return likeness
 
 
-def _overlap(signs: Signs, its: Signs, rarity: dict[tuple[int, int], float]) -> float:
+def _overlap(signs: Signs, other_signs: Signs, rarity: dict[tuple[int, int], float]) -> float:
     """Return the weight of common signs as a part of the weight of all signs (a weighted Jaccard index)."""
     common = total = 0.0
     for sign, weight in signs.items():
-        other = its.get(sign, 0.0)
+        other = other_signs.get(sign, 0.0)
         factor = rarity[sign]
         common += min(weight, other) * factor
         total += max(weight, other) * factor
-    total += sum(weight * rarity[sign] for sign, weight in its.items() if sign not in signs)
+    total += sum(weight * rarity[sign] for sign, weight in other_signs.items() if sign not in signs)
     return common / total if total else 0.0
 
 
@@ -124,29 +132,29 @@ class _Bearers:
         self._partners = pairing.target_of if is_base else pairing.base_of
         # The number of a pair is equal on both sides.
         self._numbers: Sequence[int] = range(len(pairing.target_of)) if is_base else pairing.base_of
-        self._outputs = {here if is_base else there: here for here, there in pairing.outputs.items()}
+        self._outputs = {position if is_base else place: position for position, place in pairing.outputs.items()}
         upward, downward = self._gather(nodes, self._step_up), self._gather(nodes, self._step_down)
         self.signs = {node: upward[node] | downward[node] for node in nodes}
 
     def _gather(self, nodes: list[int], step: Callable[[int], tuple[Signs, list[int]]]) -> dict[int, Signs]:
         """Return the signs in one direction: those of each node, and those of unpaired neighbours, faded."""
-        own: dict[int, Signs] = {}
+        signs: dict[int, Signs] = {}
         through: dict[int, list[int]] = {}
         for node in nodes:
-            own[node], through[node] = step(node)
-        gathered = own
+            signs[node], through[node] = step(node)
+        gathered = signs
         for _ in range(_REACH):
             if self._pairing.is_exhausted:
                 break
-            gathered = {node: self._joined(own[node], [gathered[each] for each in through[node]]) for node in nodes}
+            gathered = {node: self._joined(signs[node], [gathered[each] for each in through[node]]) for node in nodes}
             self._pairing.work += len(nodes)
         return gathered
 
     @staticmethod
-    def _joined(own: Signs, others: list[Signs]) -> Signs:
+    def _joined(node_signs: Signs, others: list[Signs]) -> Signs:
         if not others:
-            return own
-        joined = dict(own)
+            return node_signs
+        joined = dict(node_signs)
         for signs in others:
             for sign, weight in signs.items():
                 faded = weight * _FADING
@@ -189,24 +197,19 @@ class _Bearers:
         return signs, through
 
 
-_ASSIGNMENT_ROUNDS: Final = 8
-_ASIDE: Final = 2
-"""Maximum number of slots by which an input of a node with very many inputs may have moved."""
-
-
 def assign(pairing: NodePairing) -> None:
     """Pair unpaired nodes of one operator that share neighbours, those with the most in common first."""
     for _ in range(_ASSIGNMENT_ROUNDS):
         candidates = _likely_pairs(pairing)
-        found = False
+        has_new = False
         for _, base, target in candidates:
             if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
                 agree, contradict = pairing.judge(base, target)
                 if _is_likely(pairing, base, target, agree, contradict):
                     pairing.pair(base, target)
-                    found = True
+                    has_new = True
                     propagate(pairing)
-        if not found or pairing.is_exhausted:
+        if not has_new or pairing.is_exhausted:
             return
 
 
@@ -217,21 +220,21 @@ def _is_likely(pairing: NodePairing, base: int, target: int, agree: int, contrad
 
 def _likely_pairs(pairing: NodePairing) -> list[tuple[float, int, int]]:
     """Return unpaired nodes that share a neighbour and the operator, the most similar first."""
-    found: dict[tuple[int, int], float] = {}
-    operators, its_operators = pairing.base.operators, pairing.target.operators
+    scores: dict[tuple[int, int], float] = {}
+    operators, target_operators = pairing.base.operators, pairing.target.operators
     bases, _ = pairing.unmatched()
     for base in bases.tolist():
         for target in _near(pairing, base):
             pair = base, target
-            if pair in found or operators[base] != its_operators[target]:
+            if pair in scores or operators[base] != target_operators[target]:
                 continue
             agree, contradict = pairing.judge(base, target)
             if _is_likely(pairing, base, target, agree, contradict):
                 same = pairing.base.labels[base] == pairing.target.labels[target]
-                found[pair] = agree - contradict + 0.5 * same + 0.05 * pairing.likeness(base, target)
+                scores[pair] = agree - contradict + 0.5 * same + 0.05 * pairing.likeness(base, target)
             if pairing.is_exhausted:
                 break
-    return sorted((-score, base, target) for (base, target), score in found.items())
+    return sorted((-score, base, target) for (base, target), score in scores.items())
 
 
 def _inputs_around(side: GraphLists, position: int, slot: int) -> list[int]:
@@ -267,10 +270,6 @@ def _near(pairing: NodePairing, base: int) -> Iterator[int]:
             yield code >> SHIFT
 
 
-_MOST_ENCLOSED: Final = 64
-"""Maximum number of nodes of one side of a region in which single nodes are paired."""
-
-
 def pair_enclosed(pairing: NodePairing) -> None:
     """Pair nodes that are the only ones with their label on both sides of a region of unpaired nodes.
 
@@ -279,9 +278,9 @@ def pair_enclosed(pairing: NodePairing) -> None:
     bases, targets = pairing.unmatched()
     if not len(np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])):
         return
-    for mine, its in unpaired_regions(pairing):
-        if mine and its and max(len(mine), len(its)) <= _MOST_ENCLOSED:
-            _pair_single(pairing, mine, its)
+    for base_nodes, target_nodes in unpaired_regions(pairing):
+        if base_nodes and target_nodes and max(len(base_nodes), len(target_nodes)) <= _MOST_ENCLOSED:
+            _pair_single(pairing, base_nodes, target_nodes)
     propagate(pairing)
 
 
@@ -289,11 +288,11 @@ def unpaired_regions(pairing: NodePairing) -> list[tuple[list[int], list[int]]]:
     """Return the unpaired nodes of both sides that are adjacent, or whose values the same pair or output uses."""
     bases, targets = [nodes.tolist() for nodes in pairing.unmatched()]
     regions = Components()
-    for side, (nodes, own) in enumerate(((bases, pairing.base), (targets, pairing.target))):
+    for side, (nodes, lists) in enumerate(((bases, pairing.base), (targets, pairing.target))):
         for node in nodes:
             regions.add((side, node))
         for node in nodes:
-            for code in own.inputs(node):
+            for code in lists.inputs(node):
                 if code >= 0 and (side, code >> SHIFT) in regions:
                     regions.join((side, node), (side, code >> SHIFT))
     for base, target in _common_ends(pairing, bases):
@@ -318,18 +317,19 @@ def _common_ends(pairing: NodePairing, bases: Sequence[int]) -> Iterator[tuple[i
             yield base, target
 
 
-def _pair_single(pairing: NodePairing, mine: list[int], its: list[int]) -> None:
+def _pair_single(pairing: NodePairing, bases: list[int], targets: list[int]) -> None:
     """Pair the nodes that are alone with their label and constants, in the order of the data flow."""
-    kinds, its_kinds = [
-        Counter([_kind(side, node) for node in nodes]) for side, nodes in ((pairing.base, mine), (pairing.target, its))
+    kinds, target_kinds = [
+        Counter([_kind(side, node) for node in nodes])
+        for side, nodes in ((pairing.base, bases), (pairing.target, targets))
     ]
-    there = {_kind(pairing.target, node): node for node in its}
-    found = []
-    for base in mine:
+    by_kind = {_kind(pairing.target, node): node for node in targets}
+    pairs = []
+    for base in bases:
         kind = _kind(pairing.base, base)
-        if kinds[kind] == 1 == its_kinds[kind] and not pairing.judge(base, there[kind])[1]:
-            found.append((base, there[kind]))
-    for base, target in found:
+        if kinds[kind] == 1 == target_kinds[kind] and not pairing.judge(base, by_kind[kind])[1]:
+            pairs.append((base, by_kind[kind]))
+    for base, target in pairs:
         pairing.pair(base, target)
 
 

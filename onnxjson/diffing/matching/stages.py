@@ -84,8 +84,8 @@ def _are_same(base: Columns, target: Columns, outputs: dict[int, int]) -> bool:
     columns = ((base.label, target.label), (base.kind, target.kind), (base.starts, target.starts))
     return (
         base.output_codes == target.output_codes
-        and all(here == there for here, there in outputs.items())
-        and all(np.array_equal(mine, its) for mine, its in (*columns, (base.codes, target.codes)))
+        and all(position == place for position, place in outputs.items())
+        and all(np.array_equal(column, other) for column, other in (*columns, (base.codes, target.codes)))
         and [node.output for node in base.nodes] == [node.output for node in target.nodes]
     )
 
@@ -95,26 +95,28 @@ def _count_open(pairing: NodePairing) -> int:
     return min(len(base), len(target))
 
 
-def _unique(pairing: NodePairing, labels: NDArray[np.generic], its: NDArray[np.generic]) -> tuple[Integers, Integers]:
+def _unique(
+    pairing: NodePairing, labels: NDArray[np.generic], target_labels: NDArray[np.generic]
+) -> tuple[Integers, Integers]:
     """Return the unpaired nodes whose label is unique on both sides."""
     bases, targets = pairing.unmatched()
-    return unique_pairs(labels[bases], its[targets], bases, targets)
+    return unique_pairs(labels[bases], target_labels[targets], bases, targets)
 
 
 def _pair_by_context(pairing: NodePairing) -> None:
     """Pair nodes with unique surroundings, when only equal computations are paired."""
-    mine, its = [
+    base, target = [
         Labels(columns, columns.label, np.full(len(columns), UNMATCHED, np.int64), numbers, with_constants=True)
         for columns, numbers in zip(
             (pairing.base.columns, pairing.target.columns), _shared_numbers(pairing), strict=True
         )
     ]
     pairing.contexts = [
-        (_spread_out(mine.nodes, one, len(pairing.targets)), _spread_out(its.nodes, other, len(pairing.bases)))
-        for one, other in zip(mine.rounds[1:], its.rounds[1:], strict=True)
+        (_spread_out(base.nodes, one, len(pairing.targets)), _spread_out(target.nodes, other, len(pairing.bases)))
+        for one, other in zip(base.rounds[1:], target.rounds[1:], strict=True)
     ]
-    for labels, its_labels in reversed(pairing.contexts[1:]):
-        _pair_where_fitting(pairing, *_unique(pairing, labels, its_labels))
+    for labels, target_labels in reversed(pairing.contexts[1:]):
+        _pair_where_fitting(pairing, *_unique(pairing, labels, target_labels))
 
 
 def _shared_numbers(pairing: NodePairing) -> tuple[dict[int, int], dict[int, int]]:
@@ -142,25 +144,27 @@ def _spread_out(nodes: Integers, labels: Words, count: int) -> Words:
 
 
 def _pair_by_labels(
-    pairing: NodePairing, own: Integers, its_own: Integers, *, with_constants: bool, least_radius: int
+    pairing: NodePairing, initial: Integers, target_initial: Integers, *, with_constants: bool, least_radius: int
 ) -> None:
     """Pair nodes with unique surroundings, from large to small radius; repeat while that finds more."""
-    shared, its_shared = _shared_numbers(pairing)
+    shared, target_shared = _shared_numbers(pairing)
     while _count_open(pairing):
-        pairs = np.where(pairing.targets >= 0, np.arange(len(own)), UNMATCHED)
-        labels = Labels(pairing.base.columns, own, pairs, shared, with_constants=with_constants)
-        its_labels = Labels(pairing.target.columns, its_own, pairing.bases, its_shared, with_constants=with_constants)
+        pairs = np.where(pairing.targets >= 0, np.arange(len(initial)), UNMATCHED)
+        labels = Labels(pairing.base.columns, initial, pairs, shared, with_constants=with_constants)
+        target_labels = Labels(
+            pairing.target.columns, target_initial, pairing.bases, target_shared, with_constants=with_constants
+        )
         before = len(labels.nodes)
         for radius in range(RADIUS, least_radius - 1, -1):
-            here = pairing.targets[labels.nodes] == UNMATCHED
-            there = pairing.bases[its_labels.nodes] == UNMATCHED
-            found = unique_pairs(
-                labels.rounds[radius][here],
-                its_labels.rounds[radius][there],
-                labels.nodes[here],
-                its_labels.nodes[there],
+            base_open = pairing.targets[labels.nodes] == UNMATCHED
+            target_open = pairing.bases[target_labels.nodes] == UNMATCHED
+            unique = unique_pairs(
+                labels.rounds[radius][base_open],
+                target_labels.rounds[radius][target_open],
+                labels.nodes[base_open],
+                target_labels.nodes[target_open],
             )
-            _pair_where_fitting(pairing, *found)
+            _pair_where_fitting(pairing, *unique)
         if len(pairing.unmatched()[0]) > before * 0.9:
             return
 
@@ -181,20 +185,20 @@ def _inputs_fit(pairing: NodePairing, bases: Integers, targets: Integers, *, str
     base, target = pairing.base.columns, pairing.target.columns
     partner = pairing.targets.copy()
     partner[bases] = targets
-    start, its_start = base.starts[bases], target.starts[targets]
-    count, its_count = base.starts[bases + 1] - start, target.starts[targets + 1] - its_start
-    fits = count == its_count if strict else np.ones(len(bases), bool)
+    start, target_start = base.starts[bases], target.starts[targets]
+    count, target_count = base.starts[bases + 1] - start, target.starts[targets + 1] - target_start
+    fits = count == target_count if strict else np.ones(len(bases), bool)
     plain = ~base.commutative[bases]
-    for slot in range(int(min(count.max(initial=0), its_count.max(initial=0), _SLOTS_COMPARED))):
-        there = (slot < count) & (slot < its_count)
-        mine = base.codes[np.where(there, start + slot, 0)]
-        its = target.codes[np.where(there, its_start + slot, 0)]
-        made = there & (mine >= 0) & (its >= 0)
-        expected = partner[np.where(made, mine >> SHIFT, 0)]
-        same = (expected == its >> SHIFT) & ((mine ^ its) & SLOT == 0)
-        wrong = made & (expected >= 0) & ~same & plain
+    for slot in range(int(min(count.max(initial=0), target_count.max(initial=0), _SLOTS_COMPARED))):
+        has_slot = (slot < count) & (slot < target_count)
+        code = base.codes[np.where(has_slot, start + slot, 0)]
+        target_code = target.codes[np.where(has_slot, target_start + slot, 0)]
+        is_computed = has_slot & (code >= 0) & (target_code >= 0)
+        expected = partner[np.where(is_computed, code >> SHIFT, 0)]
+        same = (expected == target_code >> SHIFT) & ((code ^ target_code) & SLOT == 0)
+        wrong = is_computed & (expected >= 0) & ~same & plain
         if strict:
-            wrong |= made & ~same & plain
+            wrong |= is_computed & ~same & plain
         fits &= ~wrong
     return fits
 
@@ -229,23 +233,23 @@ def _pair_by_sequence(pairing: NodePairing, *, is_sure: bool) -> None:
     if not len(kinds):
         return
     order = np.array(from_outputs(pairing.base.columns), np.int64)
-    its_order = np.array(from_outputs(pairing.target.columns), np.int64)
+    target_order = np.array(from_outputs(pairing.target.columns), np.int64)
     target_of, base_of = pairing.targets, pairing.bases
-    label, its_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
+    label, target_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
     # The letter of a pair is unique; the letter of an unpaired node is its label.
     letters = np.where(target_of >= 0, _ANCHOR + np.arange(len(order), dtype=np.uint64), label)[order]
-    its_letters = np.where(base_of >= 0, _ANCHOR + base_of.astype(np.uint64), its_label)[its_order]
-    open_here, open_there = target_of[order] != NO_PART, base_of[its_order] != NO_PART
-    order, its_order = order[open_here], its_order[open_there]
-    here, there = common_subsequence(letters[open_here], its_letters[open_there], _MOST_EDITS)
-    found, its_found = order[here], its_order[there]
-    is_open = target_of[found] == UNMATCHED
-    found, its_found = found[is_open], its_found[is_open]
+    target_letters = np.where(base_of >= 0, _ANCHOR + base_of.astype(np.uint64), target_label)[target_order]
+    base_open, target_open = target_of[order] != NO_PART, base_of[target_order] != NO_PART
+    order, target_order = order[base_open], target_order[target_open]
+    base_at, target_at = common_subsequence(letters[base_open], target_letters[target_open], _MOST_EDITS)
+    base_nodes, target_nodes = order[base_at], target_order[target_at]
+    is_open = target_of[base_nodes] == UNMATCHED
+    base_nodes, target_nodes = base_nodes[is_open], target_nodes[is_open]
     if is_sure:
-        fits = _inputs_fit(pairing, found, its_found, strict=True)
-        pairing.pair_all(found[fits], its_found[fits])
+        fits = _inputs_fit(pairing, base_nodes, target_nodes, strict=True)
+        pairing.pair_all(base_nodes[fits], target_nodes[fits])
         return
-    for base, target in zip(found.tolist(), its_found.tolist(), strict=True):
+    for base, target in zip(base_nodes.tolist(), target_nodes.tolist(), strict=True):
         agree, contradict = pairing.judge(base, target)
         if agree > contradict and pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
             pairing.pair(base, target)
@@ -258,22 +262,22 @@ def _letters(columns: Columns) -> Words:
     return letters
 
 
-def _pair_duplicates(pairing: NodePairing, numbers: Integers, its_numbers: Integers) -> None:
+def _pair_duplicates(pairing: NodePairing, numbers: Integers, target_numbers: Integers) -> None:
     """Pair unpaired nodes that provably compute the same: by equal names first, then in order."""
     bases, targets = pairing.unmatched()
     open_by_number: dict[int, list[int]] = {}
-    for target, value in zip(targets.tolist(), its_numbers[targets].tolist(), strict=True):
+    for target, value in zip(targets.tolist(), target_numbers[targets].tolist(), strict=True):
         open_by_number.setdefault(value, []).append(target)
-    nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
+    nodes, target_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
     late = []
     for base, value in zip(bases.tolist(), numbers[bases].tolist(), strict=True):
-        there = open_by_number.get(value, [])
-        named = next((each for each in there if its_nodes[each].output == nodes[base].output), None)
+        candidates = open_by_number.get(value, [])
+        named = next((each for each in candidates if target_nodes[each].output == nodes[base].output), None)
         if named is None:
-            late.append((base, there))
+            late.append((base, candidates))
         else:
-            there.remove(named)
+            candidates.remove(named)
             pairing.pair(base, named)
-    for base, there in late:
-        if there:
-            pairing.pair(base, there.pop(0))
+    for base, candidates in late:
+        if candidates:
+            pairing.pair(base, candidates.pop(0))

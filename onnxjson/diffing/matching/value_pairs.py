@@ -13,9 +13,9 @@ from onnxjson.model.document import Function
 def pair_values(pairing: NodePairing, inputs: dict[int, int]) -> tuple[dict[str, str], list[int], list[int]]:
     """Return the pairs of names, and the pairs of nodes including Constant and Identity nodes."""
     pairs = _ValuePairs(pairing)
-    mine, its = _input_names(pairs.base), _input_names(pairs.target)
-    for here, there in inputs.items():
-        pairs.add(mine[here], its[there])
+    names, target_names = _input_names(pairs.base), _input_names(pairs.target)
+    for position, place in inputs.items():
+        pairs.add(names[position], target_names[place])
     pairs.pair_outputs()
     pairs.pair_constants()
     pairs.pair_aliases(pairing.outputs)
@@ -43,18 +43,18 @@ class _ValuePairs:
         return True
 
     def pair_outputs(self) -> None:
-        nodes, its_nodes = self.base.nodes, self.target.nodes
+        nodes, target_nodes = self.base.nodes, self.target.nodes
         pairs = enumerate(self.target_of)
-        both = [(nodes[here].output, its_nodes[there].output) for here, there in pairs if there >= 0]
-        values = {mine[0]: its[0] for mine, its in both if len(mine) == 1 == len(its)}
-        its_names = set(values.values())
-        if len(its_names) == len(values) and not (self.values.keys() & values.keys() or self.taken & its_names):
+        both = [(nodes[position].output, target_nodes[place].output) for position, place in pairs if place >= 0]
+        values = {old[0]: new[0] for old, new in both if len(old) == 1 == len(new)}
+        target_names = set(values.values())
+        if len(target_names) == len(values) and not (self.values.keys() & values.keys() or self.taken & target_names):
             values.pop("", None)
             self.values.update(values)
-            self.taken |= its_names
-        for mine, its in both if len(values) < len(both) else ():
-            for here, there in zip(mine, its, strict=False):
-                self.add(here, there)
+            self.taken |= target_names
+        for old, new in both if len(values) < len(both) else ():
+            for name, target_name in zip(old, new, strict=False):
+                self.add(name, target_name)
 
     def pair_constants(self) -> None:
         """Pair constants that paired nodes consume at the same slot; constants of equal content first."""
@@ -64,13 +64,14 @@ class _ValuePairs:
         has_place = base.is_constant_slot & (partners >= 0)
         has_place &= slots < (target.starts[partners + 1] - target.starts[partners])
         places = np.nonzero(has_place)[0]
-        there = target.starts[partners[places]] + slots[places]
-        is_same = base.codes[places] == target.codes[there]
-        mine, its = base.names.__getitem__, target.names.__getitem__
-        same = dict.fromkeys(zip(map(mine, places[is_same].tolist()), map(its, there[is_same].tolist()), strict=True))
-        own = None if base.scope.outer is None else base.scope.defines
+        target_places = target.starts[partners[places]] + slots[places]
+        is_same = base.codes[places] == target.codes[target_places]
+        names = map(base.names.__getitem__, places[is_same].tolist())
+        target_names = map(target.names.__getitem__, target_places[is_same].tolist())
+        same = dict.fromkeys(zip(names, target_names, strict=True))
+        defines = None if base.scope.outer is None else base.scope.defines
         for name, other in same:
-            if own is None or own(name):
+            if defines is None or defines(name):
                 self.add(*self._same_level(name, other))
         self._pair_other_constants(places[~is_same].tolist())
 
@@ -78,75 +79,75 @@ class _ValuePairs:
         """Pair constants at different slots of commutative nodes; then constants with different content."""
         base, target = self.base, self.target
         late = []
-        own = None if base.scope.outer is None else base.scope.defines
+        defines = None if base.scope.outer is None else base.scope.defines
         for place in places:
             consumer = int(base.consumer[place])
             name, code = base.names[place], int(base.codes[place])
             slot = place - int(base.starts[consumer])
-            its_names = target.nodes[self.target_of[consumer]].input
-            if name in self.values or slot >= len(its_names) or (own is not None and not own(name)):
+            target_names = target.nodes[self.target_of[consumer]].input
+            if name in self.values or slot >= len(target_names) or (defines is not None and not defines(name)):
                 continue
-            candidates = its_names if base.commutative[consumer] else its_names[slot : slot + 1]
-            for there in candidates:
-                if target.sources[there] == code and self.add(*self._same_level(name, there)):
+            candidates = target_names if base.commutative[consumer] else target_names[slot : slot + 1]
+            for other in candidates:
+                if target.sources[other] == code and self.add(*self._same_level(name, other)):
                     break
             else:
-                late += [(name, there) for there in candidates]
-        late = [(name, there) for name, there in late if target.sources[there] in target.constant_codes]
+                late += [(name, other) for other in candidates]
+        late = [(name, other) for name, other in late if target.sources[other] in target.constant_codes]
         if late:
-            unused, its_unused = _unused_contents(base), _unused_contents(target)
-        for name, there in late:
+            unused, target_unused = _unused_contents(base), _unused_contents(target)
+        for name, other in late:
             # If an equal constant still exists and is unused, then the input consumes another constant.
-            if base.sources[name] not in its_unused and target.sources[there] not in unused:
-                self.add(*self._same_level(name, there))
+            if base.sources[name] not in target_unused and target.sources[other] not in unused:
+                self.add(*self._same_level(name, other))
 
-    def _same_level(self, name: str, there: str) -> tuple[str, str]:
+    def _same_level(self, name: str, target_name: str) -> tuple[str, str]:
         """Return two names of constants; if only one is an alias, replace it by its source."""
-        aliases, its_aliases = self.base.aliases, self.target.aliases
-        if (name in aliases) == (there in its_aliases):
-            return name, there
+        aliases, target_aliases = self.base.aliases, self.target.aliases
+        if (name in aliases) == (target_name in target_aliases):
+            return name, target_name
         while name in aliases:
             name = aliases[name]
-        while there in its_aliases:
-            there = its_aliases[there]
-        return name, there
+        while target_name in target_aliases:
+            target_name = target_aliases[target_name]
+        return name, target_name
 
     def pair_aliases(self, outputs: dict[int, int]) -> None:
         """Pair Identity nodes (and Casts without effect) by their sources; those at paired outputs first."""
         base, target, target_of, base_of = self.base, self.target, self.target_of, self.base_of
-        mine, its = _positions(base, ALIAS, target_of), _positions(target, ALIAS, base_of)
-        if not mine or not its:
+        positions, target_positions = _positions(base, ALIAS, target_of), _positions(target, ALIAS, base_of)
+        if not positions or not target_positions:
             return
         by_output = {name: position for position, name in enumerate(target.scope.output_names) if name}
         places = {name: outputs.get(position, -1) for position, name in enumerate(base.scope.output_names) if name}
-        named = {target.nodes[there].output[0]: there for there in reversed(its)}
+        named = {target.nodes[partner].output[0]: partner for partner in reversed(target_positions)}
         for wants_place, is_same_source in ((True, True), (False, True), (True, False)):
             waiting: dict[tuple[str | None, int | None, int | None], deque[int]] = {}
-            for there in its:
-                name = target.nodes[there].output[0]
+            for partner in target_positions:
+                name = target.nodes[partner].output[0]
                 code = target.sources[name]
-                its_place = by_output.get(name, -2) if wants_place else None
+                target_place = by_output.get(name, -2) if wants_place else None
                 if is_same_source or _is_given(code, target):
-                    key = target.nodes[there].op_type, its_place, code if is_same_source else None
-                    waiting.setdefault(key, deque()).append(there)
-            for position in mine:
+                    key = target.nodes[partner].op_type, target_place, code if is_same_source else None
+                    waiting.setdefault(key, deque()).append(partner)
+            for position in positions:
                 node = base.nodes[position]
                 name = node.output[0]
                 code, place = base.sources[name], places.get(name, -1) if wants_place else None
                 if target_of[position] >= 0 or place == -1:
                     continue
                 if (known := self.values.get(name)) is not None:
-                    there = named.get(known, -1)
-                    is_like = there >= 0 and target.nodes[there].op_type == node.op_type
-                    if is_like and base_of[there] < 0 and place in (None, by_output.get(known, -2)):
-                        target_of[position], base_of[there] = there, position
+                    partner = named.get(known, -1)
+                    is_like = partner >= 0 and target.nodes[partner].op_type == node.op_type
+                    if is_like and base_of[partner] < 0 and place in (None, by_output.get(known, -2)):
+                        target_of[position], base_of[partner] = partner, position
                 elif is_same_source or _is_given(code, base):
                     queue = waiting.get((node.op_type, place, self._counterpart(code) if is_same_source else None))
                     while queue and target_of[position] < 0:
-                        there = queue.popleft()
+                        partner = queue.popleft()
                         # At paired outputs they are counterparts even if they consume different outer values.
-                        if base_of[there] < 0 and self.add(name, target.nodes[there].output[0]):
-                            target_of[position], base_of[there] = there, position
+                        if base_of[partner] < 0 and self.add(name, target.nodes[partner].output[0]):
+                            target_of[position], base_of[partner] = partner, position
 
     def _counterpart(self, code: int) -> int | None:
         """Return the code of the same value in the target; None if its node has no counterpart."""
@@ -160,28 +161,30 @@ class _ValuePairs:
 
         A constant of an unpaired node and an unused constant are paired by content alone.
         """
-        mine, its = _taken_by_open(self.base, self.target_of), _taken_by_open(self.target, self.base_of)
+        needed, target_needed = _taken_by_open(self.base, self.target_of), _taken_by_open(self.target, self.base_of)
         names = [name for name in _constant_names(self.base) if name not in self.values]
-        its_names = [name for name in _constant_names(self.target) if name not in self.taken]
+        target_names = [name for name in _constant_names(self.target) if name not in self.taken]
         for is_taken in (True, False, None):
-            ours = [name for name in names if name not in self.values and is_taken in (None, name in mine)]
-            theirs = [name for name in its_names if name not in self.taken and is_taken in (None, name in its)]
-            self._pair_by_content(ours, theirs)
-            there = set(theirs)
-            for name in ours if is_taken is not None else ():
-                if name in there:
+            left = [name for name in names if name not in self.values and is_taken in (None, name in needed)]
+            target_left = [
+                name for name in target_names if name not in self.taken and is_taken in (None, name in target_needed)
+            ]
+            self._pair_by_content(left, target_left)
+            left_in_target = set(target_left)
+            for name in left if is_taken is not None else ():
+                if name in left_in_target:
                     self.add(name, name)
 
-    def _pair_by_content(self, mine: list[str], its: list[str]) -> None:
-        sources, its_sources, there = self.base.sources, self.target.sources, set(its)
-        for name in mine:
-            if name in there and sources[name] == its_sources[name]:
+    def _pair_by_content(self, names: list[str], target_names: list[str]) -> None:
+        sources, target_sources, in_target = self.base.sources, self.target.sources, set(target_names)
+        for name in names:
+            if name in in_target and sources[name] == target_sources[name]:
                 self.add(name, name)
         by_code: dict[int, list[str]] = {}
-        for name in its:
+        for name in target_names:
             if name not in self.taken:
-                by_code.setdefault(its_sources[name], []).append(name)
-        for name in mine:
+                by_code.setdefault(target_sources[name], []).append(name)
+        for name in names:
             same = by_code.get(sources[name])
             if same and name not in self.values:
                 self.add(name, same.pop(0))

@@ -47,6 +47,8 @@ class Checks:
         self._plan = plan
         self._worker = Worker()
         self.evaluations = 0
+        self.doubt = ""
+        """Outputs of the last model that could not be compared; see `Verification.doubt`."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +58,8 @@ class Checks:
 
     def reason(self, model: Model, base: Model | None = None) -> str:
         """Return how the results of a model differ from those of another, as the end of a sentence; "" if they do not.
+
+        `doubt` tells whether all outputs were compared.
 
         Raises:
             EvaluationError: the correct model does not run.
@@ -68,7 +72,8 @@ class Checks:
                 if error.side == 0:
                     raise
                 return f"no longer runs: {error}"
-        if found.equal:
+        self.doubt = found.doubt
+        if found.equal or found.doubt:
             return ""
         missing = [each.name for each in found.outputs if each.target_name is None]
         if missing:
@@ -80,7 +85,7 @@ class Checks:
             largest = worst.worst.largest_absolute
             why = f': "{worst.name}" differs' + ("" if largest is None else f" by up to {largest:.3g}")
             why = why if worst.worst.problem is None else f': "{worst.name}" has {worst.worst.problem}'
-        return f"computes other results: {found.failed} of {len(found.runs)} runs failed{why}"
+        return f"computes other results: outputs differ in {found.failed} of {len(found.runs)} runs{why}"
 
     def first_wrong(self, made: Sequence[PassResult]) -> Culprit | None:
         """Return the first pass after which the model does not compute the same; None if the last result does."""

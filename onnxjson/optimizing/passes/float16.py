@@ -320,7 +320,7 @@ class _Search:
             self.problem = one_line(error)
             return False
         self.problem = "; ".join(cost_lines(found))
-        return all(each.worst.close for each in found)
+        return all(each.worst.close for each in found) and any(each.worst.conclusive for each in found)
 
     def large(self) -> dict[str, float]:
         """Return the constants and values that float16 does not hold, with their largest magnitudes."""

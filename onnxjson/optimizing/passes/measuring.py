@@ -24,7 +24,7 @@ from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
 from onnxjson.running.interfaces import TwoModels
-from onnxjson.running.random_values import NEAR
+from onnxjson.running.random_values import LADDER, NEAR, Spread
 from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.value_types import ALL_SIZES
 from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, Value, compare_values, dtype_of, furthest, leaves
@@ -134,17 +134,24 @@ def samples(
     model = _opened(before)
     problem: Exception | None = None
     for cycle in ALL_SIZES:
-        found = []
+        found: list[tuple[Feed, Feed]] = []
         is_open = False
         try:
+            outputs: list[Feed] = []
             with _InThisProcess() as worker:
-                for number, values in enumerate(sets):
-                    inputs = models.inputs(InputOptions(dims=subject.dims), worker)
-                    spread = NEAR[number % len(NEAR)]
-                    first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=cycle)
-                    is_open = is_open or bool(inputs.shapes.open_dimensions())
-                    found.append((first, second))
-            return found, [model.run(feed) for feed, _ in found]
+                spreads: Sequence[Spread]
+                for spreads in (NEAR, *[(spread,) for spread in LADDER]):
+                    for number, values in enumerate(sets, len(found)):
+                        inputs = models.inputs(InputOptions(dims=subject.dims), worker)
+                        is_open = is_open or bool(inputs.shapes.open_dimensions())
+                        spread = spreads[number % len(spreads)]
+                        sizes = inputs.cycle_for(spread, cycle)
+                        first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=sizes)
+                        found.append((first, second))
+                    outputs += [model.run(feed) for feed, _ in found[len(outputs) :]]
+                    if given or not _untold(outputs):
+                        break
+            return found, outputs
         except MemoryError:
             raise
         except Exception as error:
@@ -153,6 +160,15 @@ def samples(
             break
     assert problem is not None
     raise problem
+
+
+def _untold(outputs: Sequence[Feed]) -> list[str]:
+    """Return the names of the outputs that are empty, or NaN or infinite everywhere, in all runs."""
+    return [
+        name
+        for name in outputs[0]
+        if not any(compare_values(each[name], each[name]).conclusive for each in outputs)
+    ]  # fmt: skip
 
 
 def _given(path: Path, model: Model) -> list[dict[str, Value]]:
@@ -201,6 +217,10 @@ def cost_lines(found: Sequence[Measured]) -> list[str]:
         dtype = each.dtypes[0] if each.dtypes[0] == each.dtypes[1] else " -> ".join(each.dtypes)
         if worst.problem is not None:
             lines.append(f"{visible(each.name)}: {worst.problem}")
+            continue
+        if not worst.conclusive:
+            why = "NaN or infinite everywhere" if worst.elements else "it has no elements"
+            lines.append(f"{visible(each.name)} ({dtype}): not compared: {why} on these values; `data` gives others")
             continue
         text = "the same" if worst.equal else f"largest error {worst.largest_absolute or 0:.3g}"
         if worst.largest_absolute and worst.scale:

@@ -121,7 +121,7 @@ class Session(EditedModel):
             copy_external: whether to copy files with weights to another folder; with None the result is
                 "weights-elsewhere" if the model would not find them there.
             unloadable: save a model that onnxruntime loads before its edits and not after them; otherwise the result
-                is "unloadable". Only edits are tried after which the command line tries the result, too.
+                is "unloadable".
 
         Raises:
             AccessDeniedError: the session is read-only, or the system forbids it.
@@ -168,10 +168,7 @@ class Session(EditedModel):
             return SaveAnswer("saved", target, "; ".join(notes), 0)
 
     def _tried(self) -> tuple[str, ...]:
-        """Load the model in onnxruntime after edits that can harm that; return remarks."""
-        unsaved = self.history.made[self.history.saved or 0 :]
-        if not any([edit.is_tried for step in unsaved for edit in step.edits]):
-            return ()
+        """Load the changed model in onnxruntime; return remarks."""
         from onnxjson.editing.sandbox import worker
         from onnxjson.running.loading import require_loadable
 

@@ -1,0 +1,211 @@
+"""Forty ordinary jobs in Python, each written as one would guess it. Read it as examples; it runs as a test."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import onnxjson
+from onnxjson.example import write_example
+
+
+@pytest.fixture(autouse=True)
+def _two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write digits.onnx, and exported.onnx, the same network as an exporter wrote it; work beside them."""
+    monkeypatch.chdir(tmp_path)
+    write_example(Path("digits.onnx"))
+    write_example(Path("exported.onnx"), unfused=True)
+
+
+@pytest.fixture
+def model() -> onnxjson.Model:
+    return onnxjson.load("digits.onnx")
+
+
+class TestLook:
+    """Nothing changes the model."""
+
+    def test_list_the_operators(self, model: onnxjson.Model) -> None:
+        assert [node.op_type for node in model.nodes] == ["Conv", "LeakyRelu", "MaxPool", "Flatten", "Gemm", "Softmax"]
+
+    def test_list_inputs_and_outputs(self, model: onnxjson.Model) -> None:
+        assert [(value.name, value.dtype, value.shape) for value in model.inputs] == [
+            ("image", "float32", ("N", 1, 8, 8))
+        ]
+        assert [value.name for value in model.outputs] == ["probabilities"]
+
+    def test_list_weights_with_their_shapes(self, model: onnxjson.Model) -> None:
+        assert {name: tensor.shape for name, tensor in model.initializers.items()} == {
+            "conv.weight": (4, 1, 3, 3),
+            "conv.bias": (4,),
+            "fc.weight": (10, 64),
+            "fc.bias": (10,),
+        }
+
+    def test_read_a_weight_as_an_array(self, model: onnxjson.Model) -> None:
+        assert model.initializers["fc.weight"].numpy().shape == (10, 64)
+
+    def test_which_opset_is_it(self, model: onnxjson.Model) -> None:
+        assert model.opsets[""] == 17
+
+    def test_who_produces_a_value(self, model: onnxjson.Model) -> None:
+        producer = model.producer("scores")
+        assert producer is not None
+        assert producer.name == "/fc"
+        assert model.producer("image") is None
+
+    def test_who_consumes_a_value(self, model: onnxjson.Model) -> None:
+        assert [node.op_type for node in model.consumers("features")] == ["LeakyRelu"]
+
+    def test_read_an_attribute(self, model: onnxjson.Model) -> None:
+        assert model.node("/activation").attributes["alpha"] == pytest.approx(0.01)
+
+    def test_find_nodes_of_an_operator(self, model: onnxjson.Model) -> None:
+        (conv,) = model.select("op:Conv")
+        assert (conv.name, conv.inputs, conv.outputs) == (
+            "/conv",
+            ("image", "conv.weight", "conv.bias"),
+            ("features",),
+        )
+
+    def test_find_nodes_without_selectors(self, model: onnxjson.Model) -> None:
+        assert [node.name for node in model.nodes if node.op_type == "Softmax"] == ["/softmax"]
+
+    def test_find_a_pattern(self) -> None:
+        (match,) = onnxjson.load("exported.onnx").find("Add(MatMul($x, $w), $b)")
+        assert match.names["w"] == "fc.weight"
+
+    def test_walk_to_the_neighbours(self, model: onnxjson.Model) -> None:
+        fc = model.node("/fc")
+        assert [node.op_type for node in fc.consumers] == ["Softmax"]
+        assert [node.op_type if node else None for node in fc.producers] == ["Flatten", None, None]
+
+    def test_read_the_network_on_one_page(self, model: onnxjson.Model) -> None:
+        print(model.outline())
+        assert sum(len(line.nodes) for line in model.outline().lines) == len(model.nodes)
+
+    def test_count_parameters(self, model: onnxjson.Model) -> None:
+        assert sum(tensor.numpy().size for tensor in model.initializers.values()) == 690
+
+    def test_look_at_it_in_a_notebook(self, model: onnxjson.Model) -> None:
+        results = [model, model.select("op:Conv"), model.outline(), onnxjson.check(model), onnxjson.run(model)]
+        for result in results:
+            assert len(repr(result)) <= 120
+            assert "<" in result._repr_html_()
+
+
+class TestChange:
+    """Every change returns the changed model."""
+
+    def test_set_an_attribute(self, model: onnxjson.Model) -> None:
+        changed = model.node("/activation").set_attribute("alpha", 0.2)
+        assert changed.node("/activation").attributes["alpha"] == pytest.approx(0.2)
+
+    def test_set_it_in_all_nodes_of_an_operator(self, model: onnxjson.Model) -> None:
+        changed = model.select("op:MaxPool").set_attribute("ceil_mode", 1)
+        assert changed.node("/pool").attributes["ceil_mode"] == 1
+
+    def test_rename_an_input(self, model: onnxjson.Model) -> None:
+        assert [value.name for value in model.rename("image", "picture").inputs] == ["picture"]
+
+    def test_rename_a_node(self, model: onnxjson.Model) -> None:
+        assert model.rename("/conv", "first").node("first").op_type == "Conv"
+
+    def test_rename_a_dimension(self, model: onnxjson.Model) -> None:
+        assert model.rename("N", "batch").inputs[0].shape == ("batch", 1, 8, 8)
+
+    def test_delete_a_node(self, model: onnxjson.Model) -> None:
+        assert "LeakyRelu" not in [node.op_type for node in model.node("/activation").delete().nodes]
+
+    def test_change_a_weight(self, model: onnxjson.Model) -> None:
+        weight = model.tensor("fc.bias")
+        changed = weight.set_values(weight.numpy() * 2)
+        assert np.array_equal(changed.initializers["fc.bias"].numpy(), 2 * weight.numpy())
+
+    def test_insert_a_node(self, model: onnxjson.Model) -> None:
+        changed = model.tensor("features").insert("Relu")
+        assert [node.op_type for node in changed.consumers("features")] == ["Relu"]
+
+    def test_replace_an_operator(self, model: onnxjson.Model) -> None:
+        changed = model.node("/activation").update(op_type="Relu", attribute=())
+        assert changed.node("/activation").op_type == "Relu"
+
+    def test_fix_the_batch_size(self, model: onnxjson.Model) -> None:
+        assert model.rewrite(onnxjson.edits.SetBatchSize(size=4)).inputs[0].shape == (4, 1, 8, 8)
+
+    def test_fuse_a_pattern(self) -> None:
+        fuse = onnxjson.edits.ReplacePattern(pattern="Add(MatMul($x, $w), $b)", replacement="Gemm($x, $w, $b)")
+        assert "Gemm" in [node.op_type for node in onnxjson.load("exported.onnx").rewrite(fuse).nodes]
+
+    def test_cut_out_a_part(self, model: onnxjson.Model) -> None:
+        part = model.rewrite(onnxjson.edits.Extract(inputs=("image",), outputs=("features",)))
+        assert [node.op_type for node in part.nodes] == ["Conv"]
+
+    def test_change_many_things_at_once(self, model: onnxjson.Model) -> None:
+        with model.edit() as editor:
+            for node in editor.select("op:Conv"):
+                node.set_attribute("auto_pad", "NOTSET")
+            editor.tensor("image").rename("picture")
+        assert editor.model.inputs[0].name == "picture"
+
+    def test_save_it(self, model: onnxjson.Model) -> None:
+        model.save("copy.onnx")
+        model.save("copy.onnx.json")
+        assert Path("copy.onnx").read_bytes() == Path("digits.onnx").read_bytes()
+        assert onnxjson.load("copy.onnx.json") == model
+
+
+class TestCompare:
+    """What changed, and whether it matters."""
+
+    def test_what_changed(self, model: onnxjson.Model) -> None:
+        changes = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))
+        assert [change.pattern for change in changes] == ["LeakyRelu.alpha"]
+        assert len(changes) == len(changes.changes) == 1
+
+    def test_is_it_the_same(self, model: onnxjson.Model) -> None:
+        assert onnxjson.diff(model, "digits.onnx").equal
+
+    def test_asked_wrongly_it_names_the_property(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"neither true nor false; use \.equal"):
+            bool(onnxjson.diff(model, model))
+        with pytest.raises(TypeError, match=r"use \.equal"):
+            bool(onnxjson.verify(model, model))
+
+    def test_do_the_outputs_agree(self) -> None:
+        assert onnxjson.verify("exported.onnx", "digits.onnx").equal
+
+    def test_merge_two_changes(self, model: onnxjson.Model) -> None:
+        merged = onnxjson.merge(model, model.rename("image", "picture"), model.rename("/conv", "first"))
+        assert merged.is_clean
+        assert merged.model.node("first").inputs[0] == "picture"
+
+    def test_carry_a_change_to_another_model(self, model: onnxjson.Model) -> None:
+        patch = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2)).patch
+        assert model.rewrite(patch).node("/activation").attributes["alpha"] == pytest.approx(0.2)
+
+
+class TestRun:
+    """Optimize, run, check, exchange."""
+
+    def test_optimize(self) -> None:
+        names = ["onnxruntime", "prune"]
+        assert onnxjson.optimize("exported.onnx", names).last == onnxjson.optimize("exported.onnx", *names).last
+        assert onnxjson.optimize("exported.onnx", "prune").last.nodes
+
+    def test_run_it_on_an_array(self, model: onnxjson.Model) -> None:
+        result = onnxjson.run(model, {"image": np.zeros((2, 1, 8, 8), np.float32)})
+        assert result.arrays["probabilities"].shape == (2, 10)
+
+    def test_is_it_valid(self, model: onnxjson.Model) -> None:
+        assert not onnxjson.check(model).errors
+
+    def test_from_and_to_onnx(self, model: onnxjson.Model) -> None:
+        proto = onnxjson.to_proto(model)
+        assert isinstance(proto, onnx.ModelProto)
+        assert onnxjson.from_proto(proto) == model
+
+    def test_a_file_that_is_missing(self) -> None:
+        with pytest.raises(FileNotFoundError, match=r"missing\.onnx"):
+            onnxjson.load("missing.onnx")
