@@ -308,8 +308,10 @@ class MergePanes(NamedTuple):
         ours, paths = models["ours"], (resolution.path, resolution.path)
         alignments: list[Alignment | None] = []
         for other in (models.get("base"), models.get("theirs")):
-            found = other and diff_models(ours, other, paths=paths, weights="skip", is_edited=True)
-            alignments.append(found.alignment if found else None)
+            if other is None:
+                alignments.append(None)
+            else:
+                alignments.append(diff_models(ours, other, paths=paths, weights="skip", is_edited=True).alignment)
         graphs: list[_Graph] = []
         for scope in Index(ours).scopes:
             base, theirs = [None if each is None else each.by_base.get(scope.address) for each in alignments]
