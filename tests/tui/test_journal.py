@@ -61,7 +61,7 @@ def test_the_steps_of_a_killed_session_are_found_shown_and_made_again(tmp_path: 
     with opened(path) as session:
         journal = _only(session)
         assert session.why_not(journal) == ""
-        assert journal.commands == ("set-attribute op:LeakyRelu alpha 0.5", "delete-node op:Relu --bypass 0")
+        assert journal.commands == ("set-attribute op:LeakyRelu alpha 0.5", "delete-node op:Relu 0")
         preview, trouble = session.preview_recovery(journal)
         assert not trouble
         assert preview.model == killed.model
@@ -144,7 +144,7 @@ def test_a_last_line_that_was_cut_short_is_left_out_and_written_over(tmp_path: P
         journal = _only(session)
         assert journal.damage == ""
         session.recover(journal)
-        assert journal.commands == ("set-metadata k --value v",)
+        assert journal.commands == ("set-metadata k v",)
         session.edit(edits.SetMetadata(key="l", value="v"))
         _left_by(session)
     with opened(path) as again:

@@ -107,6 +107,8 @@ async def fill_in(
     known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
     if name == "replace-pattern" and (pattern := pattern_in(bench.finder.selector)):
         known["pattern"] = pattern
+    if name == "set-attribute" and known.get("value"):
+        focus = focus or "value"
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:

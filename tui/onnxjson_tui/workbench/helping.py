@@ -149,7 +149,7 @@ The model is on one page: z and enter unfold a line to its nodes, Z lists all no
 inferred. Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves; enter again makes one that breaks a node.
 A number before a key is a count or a place: 25j, 120G, 2gd for in[2]. After : edits are typed as on the command line,
 . is this node and % the selection; tab completes. Before the number * is selected, ! has a problem; after it ~ is
-changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is of this node. Move as in vim.
+changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is of this node.
 """
 """What is peculiar to the workbench."""
 

@@ -39,9 +39,9 @@ def _to_node(bench: Workbench, number: int) -> None:
         bench.go(f"{scope.address}/node/{min(number, len(scope.graph.node) - 1)}")
 
 
-def _turn(bench: Workbench, step: int) -> None:
+def _turn(bench: Workbench) -> None:
     panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
-    bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
+    bench.focus_pane(panes[(panes.index(bench.pane) + 1) % len(panes)])
 
 
 def unfold(bench: Workbench, arguments: Arguments) -> None:
@@ -116,8 +116,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
         "fold-all", "lines or all nodes", ("Z",), _turn_all, "Graph", footer="lines/nodes",
         help="The graph as lines of blocks and expressions, or as the list of its nodes with lanes.",
     ),
-    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Find"),
-    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Find"),
+    Action("next-pane", "next pane", ("tab", "shift+tab"), lambda bench, _: _turn(bench), "Find"),
     Action("maximize", "this pane alone", ("+", "_"), _maximize, "Find"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
     Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
