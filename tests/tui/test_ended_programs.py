@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.programs import CTRL_C, CTRL_Q, CTRL_S, ENTER, Program
+from tests.tui.programs import CTRL_C, CTRL_Q, CTRL_S, ENTER, UNDO_2, Program
 from tests.tui.sessions import bytes_of, opened, saved
 
 KILLS = int(os.environ.get("ONNXJSON_TUI_KILLS", "4"))
@@ -119,7 +119,7 @@ def test_a_killed_session_is_offered_and_goes_on_after_enter(model: Path) -> Non
     with Program(model) as program:
         program.expect(b"Relu")
         program.type(edit(1) + edit(2))
-        program.expect(rb"undo 2")
+        program.expect(UNDO_2)
         program.process.kill()
         program.end()
     before = model.read_bytes()
@@ -149,7 +149,7 @@ def test_leaving_with_changes_asks_and_stays_by_default(model: Path) -> None:
         program.expect(b"unsaved changes")
         program.type(ENTER)
         program.type(edit(2))
-        program.expect(rb"undo 2")
+        program.expect(UNDO_2)
         program.type(CTRL_Q + b"D")
         assert program.end() == 0
     assert model.read_bytes() == before

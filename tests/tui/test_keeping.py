@@ -391,7 +391,7 @@ def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) 
         lines = ["".join(span.text for span in rows.line(row, 60)).rstrip() for row in range(len(rows))]
         assert lines == [
             "    2 set-attribute op:LeakyRelu alpha 0.5",
-            ">   1 set-metadata a --value b  saved",
+            ">   1 set-metadata a b  saved",
             "    0 as opened",
         ]
         session.discard()
@@ -409,7 +409,7 @@ def test_enter_in_history_goes_to_the_model_as_it_was(path: Path) -> None:
         await found.press("g", "g", "enter")
         assert found.session.history.position == 3
         assert found.bench.drawer.page is not None
-        assert found.bench.drawer.page.copied(0) == "set-metadata k2 --value v"
+        assert found.bench.drawer.page.copied(0) == "set-metadata k2 v"
 
     run(path, flow)
 
@@ -437,7 +437,7 @@ def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> 
 
     async def flow(found: Bench) -> None:
         assert isinstance(found.app.screen, ConfirmScreen)
-        assert "set-metadata k0 --value v" in found.text
+        assert "set-metadata k0 v" in found.text
         await found.press("s")
         assert "What recovering would change" in found.text
         await found.press("escape", "r")

@@ -259,18 +259,18 @@ def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) 
         assert "[1,2] =" in found.text
         prompt.input.value = "0.5"
         await found.press("enter")
-        assert commands() == "set-tensor w --value 0.5 --at 1,2"
+        assert commands() == "set-tensor w 0.5 --at 1,2"
         assert _shown(found)[-2] == " [1,:]     4    5  0.5    7"
         await found.press("h", "h", "2", "e")
         assert prompt.input.value == "[4.0, 5.0]"
         prompt.input.value = "9"
         await found.press("enter")
-        assert commands() == "set-tensor w --value 9 --at 1,0:2"
+        assert commands() == "set-tensor w 9 --at 1,0:2"
         await found.press("k", "9", "e")
         assert prompt.input.value == "[0.0, 1.0, 2.0, 3.0]"
         prompt.input.value = "[1, 1, 1, 1]"
         await found.press("enter")
-        assert commands() == "set-tensor w --value '[1, 1, 1, 1]' --at 0,0:4"
+        assert commands() == "set-tensor w '[1, 1, 1, 1]' --at 0,0:4"
         assert len(found.session.history) == 3
         await found.press("u", "u", "u")
         assert not found.session.is_changed
@@ -297,7 +297,7 @@ def test_values_that_do_not_fit_stay_in_the_prompt(tmp_path: Path) -> None:
             assert (prompt.is_asking, prompt.input.value) == (True, typed)
         prompt.input.value = "7"
         await found.press("enter")
-        assert found.session.history.made[-1].commands == ("set-tensor w --value 7 --at 1,0:4",)
+        assert found.session.history.made[-1].commands == ("set-tensor w 7 --at 1,0:4",)
 
     run(saved(tmp_path / "m.onnx", _weights(numpy.arange(12, dtype=numpy.int8).reshape(3, 4))), flow, (120, 40))
 
