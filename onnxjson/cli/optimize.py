@@ -103,7 +103,7 @@ def optimize_command(
         require_room(trace_folder)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
-    with Pipeline(**given, unloadable=request.unloadable) as pipeline:
+    with Pipeline(**given, unloadable=bool(request.unloadable)) as pipeline:
         change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check, allow_sparse)
         code = changing.run(request, change)
     ctx.exit(code or change.trace_code or int(change.has_failures))

@@ -26,6 +26,8 @@ _LONGER: Final = len(f"[{LARGEST_PLAIN + 1}]")
 INDENTS: Final = tuple(b"\n" + b" " * width for width in range(400))
 """A line break and the start of the next line, by indentation."""
 
+Exact = Callable[[d.Record], bytes]
+
 
 def base64_of(data: bytes) -> bytes:
     """Encode bytes as ``{"base64": "..."}``."""
@@ -142,9 +144,6 @@ def typed_data(kind: Kind, data: Data) -> bytes:
     return integers(read_varints(packed, signed=kind is not Kind.UINT64))
 
 
-Exact = Callable[[d.Record], bytes]
-
-
 @lru_cache(maxsize=4096)
 def is_object_key(key: str | None) -> bool:
     """Whether a name can be the key of a JSON object: JavaScript puts keys that are all digits first."""
@@ -213,11 +212,11 @@ def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[
         counts = Counter([owner_name(kind, element) for element in members])
         for element in described:
             name = owner_name(kind, element)
-            own = _own_lines(kind, name, element.metadata_props) if name and counts[name] == 1 else None
-            if own is None:
+            element_lines = _own_lines(kind, name, element.metadata_props) if name and counts[name] == 1 else None
+            if element_lines is None:
                 inline.add(id(element))
             else:
-                lines += own
+                lines += element_lines
     return lines, inline
 
 

@@ -93,10 +93,10 @@ def is_range(address: str) -> bool:
 
 def node_addresses(address: str) -> list[str]:
     """The addresses of the nodes of a block."""
-    found = _RANGE.fullmatch(address)
-    if found is None:
+    block_range = _RANGE.fullmatch(address)
+    if block_range is None:
         return [address]
-    return [f"{found[1]}{position}" for position in range(int(found[2]), int(found[3]) + 1)]
+    return [f"{block_range[1]}{position}" for position in range(int(block_range[2]), int(block_range[3]) + 1)]
 
 
 def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
@@ -144,11 +144,11 @@ def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> d
 def canonical_node(text: str, indent: int) -> str | None:
     """Return the text of one node in canonical form, with unchanged weights; None if it is not valid by itself."""
     try:
-        found = read_blocks(f'{{"format": "{FORMAT}", "/": {text}}}'.encode(), ["/"])["/"]
+        blocks = read_blocks(f'{{"format": "{FORMAT}", "/": {text}}}'.encode(), ["/"])["/"]
     except (OnnxJsonError, UnicodeError):
         return None
     parts: list[bytes] = []
-    for block in found:
+    for block in blocks:
         TextWriter(parts.append, Weights("keep", has_digests=True)).node(block.node, indent)
     return b"".join(parts).decode("utf-8", "surrogatepass") or None
 
@@ -156,20 +156,20 @@ def canonical_node(text: str, indent: int) -> str | None:
 def _read(tree: Tree, addresses: Collection[str], context: Context) -> dict[str, tuple[Block, ...]] | None:
     if not has_format(tree, FORMAT, "a document of blocks", context):
         return None
-    found: dict[str, tuple[Block, ...]] = dict.fromkeys(addresses, ())
+    blocks: dict[str, tuple[Block, ...]] = dict.fromkeys(addresses, ())
     for key, value in tree.items():
         if key == "format":
             continue
-        if key not in found:
-            context.unknown_key(key, ROOT.at(key), found, "the document")
+        if key not in blocks:
+            context.unknown_key(key, ROOT.at(key), blocks, "the document")
             continue
         members = enumerate(value) if isinstance(value, list) else [(None, value)]
         paths: list[tuple[tuple[Key, ...], Tree]] = [
             ((key,) if position is None else (key, position), member) for position, member in members
         ]
         nodes = [(read_node(member, Place.of(*path), context), path) for path, member in paths]
-        found[key] = tuple([Block(node, path) for node, path in nodes if node is not None])
-    return found
+        blocks[key] = tuple([Block(node, path) for node, path in nodes if node is not None])
+    return blocks
 
 
 class Replaced(NamedTuple):
@@ -181,10 +181,10 @@ class Replaced(NamedTuple):
 
     def by_block(self) -> dict[Key, list[str]]:
         """The key of each block in the text -> the addresses of its new nodes."""
-        found: dict[Key, list[str]] = {}
+        addresses: dict[Key, list[str]] = {}
         for address, path in self.places.items():
-            found.setdefault(path[0], []).append(address)
-        return found
+            addresses.setdefault(path[0], []).append(address)
+        return addresses
 
     def locate(self, text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Line and column in the text, from 1, of those addresses of the model that are inside its blocks."""

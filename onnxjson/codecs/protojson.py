@@ -34,6 +34,26 @@ from onnxjson.model.walking import replace_records
 if TYPE_CHECKING:
     import onnx
 
+_MINUS_ZERO: Final = re.compile(rb"-0(?![.0-9eE])")
+
+_DECODER: Final = json.JSONDecoder(**HOOKS)
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NAMED: Final = ("NaN", "Infinity", "-Infinity")
+_FLOAT32_LARGEST: Final = 3.4028234663852886e38
+
+_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
+
+_SPELLED_BY_NAME: Final = {Kind.ATTRIBUTE_TYPE: ATTRIBUTE_TYPE_NAMES, Kind.DATA_LOCATION: DATA_LOCATION_NAMES}
+_LARGEST_AS_PRINTED: Final = 3.4028235e38
+"""The largest float32 in the spelling of json_format, which it cannot read."""
+
+_NANS: Final = {
+    4: ("I", 0x7FC00000, 0x7FFFFFFF, 0x7F800000),
+    8: ("Q", 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000),
+}
+"""By size of a float in bytes: `struct` code, the NaN that "NaN" represents, all bits but the sign, infinity."""
+
 
 def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
     """Read a proto-JSON text in UTF-8; `file` is its name in findings.
@@ -76,15 +96,11 @@ def _decode(text: bytes) -> Tree:
         return UNREADABLE
 
 
-_MINUS_ZERO: Final = re.compile(rb"-0(?![.0-9eE])")
-
-
 def _integer(text: str) -> int | float:
     """Parse an integer; ``-0`` is the float -0.0, as C++ and Go write it."""
     return -0.0 if text == "-0" else int(text)
 
 
-_DECODER: Final = json.JSONDecoder(**HOOKS)
 _DECODER_OF_MINUS_ZERO: Final = json.JSONDecoder(parse_int=_integer, **HOOKS)
 
 
@@ -160,11 +176,6 @@ def _check_integer(tree: Tree, place: Place, context: Context, kind: Kind) -> Tr
     return tree if type(tree) is int or checked is None else checked
 
 
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_NAMED: Final = ("NaN", "Infinity", "-Infinity")
-_FLOAT32_LARGEST: Final = 3.4028234663852886e38
-
-
 def _check_float32(tree: Tree, place: Place, context: Context) -> Tree:
     if isinstance(tree, float) and -_FLOAT32_LARGEST <= tree <= _FLOAT32_LARGEST:
         return tree
@@ -212,9 +223,6 @@ def _check_string(tree: Tree, place: Place, context: Context) -> Tree:
     return tree
 
 
-_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
-
-
 def _check_bytes(tree: Tree, place: Place, context: Context) -> Tree:
     if not isinstance(tree, str):
         context.wrong_type(tree, place, "a string of base64")
@@ -236,11 +244,6 @@ _CHECKS: Final[dict[Kind, Callable[[Tree, Place, Context], Tree]]] = {
     Kind.STRING: _check_string,
     Kind.BYTES: _check_bytes,
 }
-
-
-_SPELLED_BY_NAME: Final = {Kind.ATTRIBUTE_TYPE: ATTRIBUTE_TYPE_NAMES, Kind.DATA_LOCATION: DATA_LOCATION_NAMES}
-_LARGEST_AS_PRINTED: Final = 3.4028235e38
-"""The largest float32 in the spelling of json_format, which it cannot read."""
 
 
 def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
@@ -303,13 +306,6 @@ def _fields_that_may_lose(record: type[d.Record]) -> tuple[Field, ...]:
     """Return the fields that proto-JSON may not represent; integers, bytes and open enums always fit."""
     kinds = {Kind.STRING, Kind.FLOAT, Kind.DOUBLE, *_SPELLED_BY_NAME}
     return tuple(field for field in FIELDS[record] if field.kind in kinds)
-
-
-_NANS: Final = {
-    4: ("I", 0x7FC00000, 0x7FFFFFFF, 0x7F800000),
-    8: ("Q", 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000),
-}
-"""By size of a float in bytes: `struct` code, the NaN that "NaN" represents, all bits but the sign, infinity."""
 
 
 def _odd_nan(data: Data, size: int) -> str:

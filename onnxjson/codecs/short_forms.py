@@ -24,6 +24,17 @@ from onnxjson.model.messages import (
 from onnxjson.model.payloads import Data
 from onnxjson.model.scalars import LARGEST_PLAIN
 
+_ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
+_TAGS: Final = {number: b'{"%b": ' % name.encode() for number, name in ATTRIBUTE_TYPE_NAMES.items()}
+_SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
+    1: values.float32,
+    2: values.integer,
+    3: values.bytes_value,
+    6: values.float32_list,
+    7: values.integers,
+}
+"""The encoders of payloads that are not messages, by AttributeType."""
+
 
 class Base64Payload(NamedTuple):
     """A payload that is encoded as base64 when it is written."""
@@ -272,18 +283,6 @@ class ShortForms:
 def _attribute_key(name: str, indent: int) -> bytes:
     """The key of an attribute that follows another one."""
     return b"," + values.INDENTS[indent] + values.encode_string(name) + b": "
-
-
-_ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
-_TAGS: Final = {number: b'{"%b": ' % name.encode() for number, name in ATTRIBUTE_TYPE_NAMES.items()}
-_SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
-    1: values.float32,
-    2: values.integer,
-    3: values.bytes_value,
-    6: values.float32_list,
-    7: values.integers,
-}
-"""The encoders of payloads that are not messages, by AttributeType."""
 
 
 def _is_bare(kind: int, payload: Any) -> bool:

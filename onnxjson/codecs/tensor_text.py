@@ -21,6 +21,12 @@ DEEPEST_VALUES = 8
 
 _FLOAT = 1
 
+WeightsMode = Literal["inline", "blobs", "digest", "keep"]
+"""All as base64; all as blobs; all as digests; blobs and digests as they were read, the rest as base64."""
+
+_NEVER_ELSEWHERE: Final = ("int32_data", "int64_data", "uint64_data")
+"""Typed fields of varints, whose bytes are not those of `raw_data`: their tensors are always base64."""
+
 
 @lru_cache(maxsize=4096)
 def type_text(data_type: int, dims: tuple[int, ...]) -> bytes | None:
@@ -75,13 +81,13 @@ def small_values(batch: Sequence[d.Tensor], indent: int) -> dict[int, bytes]:
     """Format the values of plain float32 tensors of a batch, by identity: ten times faster than one by one."""
     chosen = [each for each in batch if _is_small_float32(each)]
     tokens = float32_tokens(b"".join([tensor.raw_data for tensor in chosen]))  # type: ignore[misc]
-    found = {}
+    texts = {}
     position = 0
     for tensor in chosen:
         stop = position + len(tensor.raw_data) // 4  # type: ignore[arg-type]
-        found[id(tensor)] = values_template(tensor.dims, indent) % tuple(tokens[position:stop])
+        texts[id(tensor)] = values_template(tensor.dims, indent) % tuple(tokens[position:stop])
         position = stop
-    return found
+    return texts
 
 
 def _is_small_float32(tensor: d.Tensor) -> bool:
@@ -110,10 +116,10 @@ def body(tensor: d.Tensor, indent: int) -> Body | None:
         return Body(b'"external_data": ')
     if tensor.data_type == STRING:
         return _string_body(tensor, indent) if is_plain_string_tensor(tensor) else None
-    found = tensors.raw_bytes(tensor)
-    if found is None or tensor.external_data:
+    stored = tensors.raw_bytes(tensor)
+    if stored is None or tensor.external_data:
         return None
-    raw, storage = found
+    raw, storage = stored
     assert tensor.data_type is not None
     count = element_count(tensor.dims)
     if count > MOST_VALUES or isinstance(raw, Digest):
@@ -141,13 +147,6 @@ def is_plain_string_tensor(tensor: d.Tensor) -> bool:
     others = (tensor.raw_data, tensor.segment, tensor.data_location) != (None, None, None)
     is_whole = len(tensor.string_data) == element_count(tensor.dims)
     return is_whole and not others and set(tensors.typed_fields(tensor)) <= {"string_data"}
-
-
-WeightsMode = Literal["inline", "blobs", "digest", "keep"]
-"""All as base64; all as blobs; all as digests; blobs and digests as they were read, the rest as base64."""
-
-_NEVER_ELSEWHERE: Final = ("int32_data", "int64_data", "uint64_data")
-"""Typed fields of varints, whose bytes are not those of `raw_data`: their tensors are always base64."""
 
 
 def sha256_of(data: Data) -> str:
@@ -187,10 +186,10 @@ class Weights(NamedTuple):
         if mode == "inline":
             return INLINE
         probe = cls(mode)
-        found = [(probe.kind(data, storage), data) for data, storage in payloads(model)]
-        hash_all(data for kind, data in found if kind != "base64")
-        folders = [blobs or blobs_folder(data) for kind, data in found if kind == "blob"]
-        return cls(mode, any(kind == "sha256" for kind, _ in found), folders[0] if folders else None)
+        forms = [(probe.kind(data, storage), data) for data, storage in payloads(model)]
+        hash_all(data for kind, data in forms if kind != "base64")
+        folders = [blobs or blobs_folder(data) for kind, data in forms if kind == "blob"]
+        return cls(mode, any(kind == "sha256" for kind, _ in forms), folders[0] if folders else None)
 
 
 INLINE: Final = Weights()
@@ -198,7 +197,7 @@ INLINE: Final = Weights()
 
 def payloads(model: d.Model) -> "list[tuple[Data, str | None]]":
     """All elements that are written as payloads, each with its typed field, in the order of the records."""
-    found = []
+    all_payloads = []
     for tensor in tensors_of(model):
         if tensor.data_type is None or type_text(tensor.data_type, tensor.dims) is None:
             continue
@@ -207,5 +206,5 @@ def payloads(model: d.Model) -> "list[tuple[Data, str | None]]":
         if element_count(tensor.dims) > MOST_VALUES or isinstance(tensor.raw_data, Digest):
             form = body(tensor, 0)
             if form is not None and form.payload is not None:
-                found.append((form.payload, form.storage))
-    return found
+                all_payloads.append((form.payload, form.storage))
+    return all_payloads

@@ -30,6 +30,14 @@ _CONFLICT_MARKER: Final = re.compile(rb"^<{7,} ", re.MULTILINE)
 _MODEL_KEY: Final = re.compile(rb'"(?:graph|ir_?version|opset_?import|onnxjson[^"\s]*)"', re.IGNORECASE)
 """Keys that a ModelProto has in both forms of JSON, and formats of this package."""
 
+CUT_FROM: Final = 64 * 1024 * 1024
+"""Bytes of a file from which it is worth cutting."""
+
+_KEY: Final = b'"base64": "'
+_MARKER: Final = b'"@cut:'
+_SHORTEST: Final = LAZY_FROM * 4 // 3
+_BLOCK: Final = CHUNK // 3 * 4
+
 
 class Read(NamedTuple):
     """The result of reading a text."""
@@ -141,15 +149,6 @@ def read_bytes(
     return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))
 
 
-CUT_FROM: Final = 64 * 1024 * 1024
-"""Bytes of a file from which it is worth cutting."""
-
-_KEY: Final = b'"base64": "'
-_MARKER: Final = b'"@cut:'
-_SHORTEST: Final = LAZY_FROM * 4 // 3
-_BLOCK: Final = CHUNK // 3 * 4
-
-
 class _Cuts(dict[str, Payload]):
     """Values that were cut out of a text, by their markers."""
 
@@ -185,8 +184,8 @@ def cut_base64(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, 
     block = b""
     block_start = position = 0
     while True:
-        found = block.find(_KEY, position - block_start)
-        if found < 0:
+        key_start = block.find(_KEY, position - block_start)
+        if key_start < 0:
             # No more keys in this block; its end may be the start of a key that continues in the next one.
             keep = max(position - block_start, len(block) - len(_KEY))
             parts.append(block[position - block_start : keep])
@@ -197,10 +196,10 @@ def cut_base64(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, 
             block_start = position
             block = source.read_at(position, min(_BLOCK, source.size - position))
             continue
-        start = block_start + found + len(_KEY)
-        parts.append(block[position - block_start : found + len(_KEY)])
+        start = block_start + key_start + len(_KEY)
+        parts.append(block[position - block_start : key_start + len(_KEY)])
         # A backslash before the quote would make the key the end of a longer string.
-        escaped = found == 0 or block[found - 1 : found] == b"\\"
+        escaped = key_start == 0 or block[key_start - 1 : key_start] == b"\\"
         end, length = (start, None) if escaped else _value(source, start, is_written)
         if length is not None and end - start >= _SHORTEST:
             marker = f"@cut:{len(cuts)}"

@@ -10,6 +10,11 @@ from onnxjson.model.messages import Field, Kind
 
 Buffer = bytes | mmap
 
+CLOSED_ENUMS = {Kind.ATTRIBUTE_TYPE: range(15), Kind.DATA_LOCATION: range(2)}
+"""Enums whose unknown numbers protobuf moves to the unknown fields."""
+
+_VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
+
 
 class Octets(Protocol):
     """What has bytes by position: a buffer, or a file that is fetched as far as it is read."""
@@ -90,12 +95,6 @@ SMALL: tuple[str, ...] = tuple(varint_text(value) for value in range(2048))
 def size_text(size: int) -> str:
     """Encode a length as a varint; see `varint_text`."""
     return SMALL[size] if size < 2048 else varint_text(size)
-
-
-CLOSED_ENUMS = {Kind.ATTRIBUTE_TYPE: range(15), Kind.DATA_LOCATION: range(2)}
-"""Enums whose unknown numbers protobuf moves to the unknown fields."""
-
-_VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
 
 
 def _plain_wire_type(kind: Kind) -> int:

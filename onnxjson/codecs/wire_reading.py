@@ -52,6 +52,69 @@ _UNIQUE: Final = {(d.Node, "name"), (d.StringStringEntry, "value")}
 Read = Callable[["Reader", int, int, int], Any]
 """Reads a message: its first position, the position after it, its depth."""
 
+_PRELUDE: Final = f"""\
+if depth > {MESSAGE_DEPTH}:
+    raise too_deep()
+buffer = reader.buffer
+names = reader.names
+shares = reader.shares and depth == 1
+start = position
+tag = buffer[position] if position < end else 0
+"""
+
+_RECALL: Final = f"""\
+raw = None
+if position < end <= position + {_REMEMBERED_BYTES}:
+    raw = buffer[position:end]
+    parts = reader.parts["{{name}}"][depth]
+    part = parts.get(raw)
+    if part is not None:
+        return {{record}}
+"""
+
+_KEEP: Final = f"""\
+part = {{part}}
+if raw is not None and len(parts) < {_MOST_REMEMBERED}:
+    parts[raw] = part
+"""
+
+_ONEOF: Final = """\
+if position <= end and [{members}].count(None) < {absent}:
+    raise NotCanonicalError
+"""
+
+_END: Final = """\
+if position != end:
+    return {name}({values}, unknown_fields=reader.rest({name}, start, position, end, depth))
+{kept}return {result}
+"""
+
+_NUMBER: Final = """\
+value = buffer[position + {width}]
+if value < 0x80:
+    position += {after}
+else:
+    value, position = read_varint(buffer, position + {width})
+    if value > 0x7FFFFFFFFFFFFFFF:
+        value -= 0x10000000000000000
+"""
+
+_IS_INT32: Final = """\
+    if not -0x80000000 <= value < 0x80000000:
+        raise NotCanonicalError
+"""
+
+_EXTENT: Final = """\
+size = buffer[position + {width}]
+if size < 0x80:
+    position += {after}
+else:
+    size, position = read_varint(buffer, position + {width})
+stop = position + size
+"""
+
+_UNKNOWN: Final = {record: wire.UnknownTail(fields) for record, fields in FIELDS.items()}
+
 
 class _Names(dict[bytes, str]):
     """Strings by their bytes; equal ones become one object."""
@@ -194,44 +257,6 @@ def _source(record: type[d.Record]) -> str:
     return f"def read_{name}(reader, position, end, depth):\n{indent(''.join(body), '    ')}"
 
 
-_PRELUDE: Final = f"""\
-if depth > {MESSAGE_DEPTH}:
-    raise too_deep()
-buffer = reader.buffer
-names = reader.names
-shares = reader.shares and depth == 1
-start = position
-tag = buffer[position] if position < end else 0
-"""
-
-_RECALL: Final = f"""\
-raw = None
-if position < end <= position + {_REMEMBERED_BYTES}:
-    raw = buffer[position:end]
-    parts = reader.parts["{{name}}"][depth]
-    part = parts.get(raw)
-    if part is not None:
-        return {{record}}
-"""
-
-_KEEP: Final = f"""\
-part = {{part}}
-if raw is not None and len(parts) < {_MOST_REMEMBERED}:
-    parts[raw] = part
-"""
-
-_ONEOF: Final = """\
-if position <= end and [{members}].count(None) < {absent}:
-    raise NotCanonicalError
-"""
-
-_END: Final = """\
-if position != end:
-    return {name}({values}, unknown_fields=reader.rest({name}, start, position, end, depth))
-{kept}return {result}
-"""
-
-
 def _block(record: type[d.Record], index: int, field: Field) -> str:
     """The lines that read one field, if its tag comes next."""
     tag = wire.tag_of(field)
@@ -283,31 +308,6 @@ def _value(record: type[d.Record], field: Field, width: int) -> tuple[str, str, 
     return extent, value, after
 
 
-_NUMBER: Final = """\
-value = buffer[position + {width}]
-if value < 0x80:
-    position += {after}
-else:
-    value, position = read_varint(buffer, position + {width})
-    if value > 0x7FFFFFFFFFFFFFFF:
-        value -= 0x10000000000000000
-"""
-
-_IS_INT32: Final = """\
-    if not -0x80000000 <= value < 0x80000000:
-        raise NotCanonicalError
-"""
-
-_EXTENT: Final = """\
-size = buffer[position + {width}]
-if size < 0x80:
-    position += {after}
-else:
-    size, position = read_varint(buffer, position + {width})
-stop = position + size
-"""
-
-
 def _compiled_when_called(record: type[d.Record]) -> Read:
     name = f"read_{record.__name__}"
 
@@ -318,7 +318,6 @@ def _compiled_when_called(record: type[d.Record]) -> Read:
     return read
 
 
-_UNKNOWN: Final = {record: wire.UnknownTail(fields) for record, fields in FIELDS.items()}
 _namespace: Final[dict[str, Any]] = {
     "NotCanonicalError": wire.NotCanonicalError,
     "read_varint": wire.read_varint,

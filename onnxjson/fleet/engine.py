@@ -49,6 +49,17 @@ _SECONDS_WITHOUT_WORKERS: Final = 60.0
 _MEMORY_A_BYTE: Final = 4
 """Bytes of memory that a byte of a model is expected to need."""
 
+_stopped: Final[set[str]] = set()
+"""The runs of which this worker begins no other model."""
+
+_doing: Final[list[str]] = []
+"""The run of each model that this worker is doing."""
+
+_idle: Final[dict[tuple[str, int], list[subprocess.Popen[bytes]]]] = {}
+"""The processes of this worker that wait, by program and memory limit; a worker has several if it has threads."""
+
+_busy: Final[set[subprocess.Popen[bytes]]] = set()
+
 
 class Progress(NamedTuple):
     """Progress of a run."""
@@ -222,28 +233,21 @@ def run(
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
     """Provide a list that is empty until ctrl-c; the second one raises KeyboardInterrupt."""
-    found: list[int] = []
+    interrupts: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if found:
+        if interrupts:
             signal.default_int_handler(number, frame)
-        found.append(number)
+        interrupts.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield found
+        yield interrupts
         return
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield found
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-_stopped: Final[set[str]] = set()
-"""The runs of which this worker begins no other model."""
-
-_doing: Final[list[str]] = []
-"""The run of each model that this worker is doing."""
 
 
 def _stop(name: str) -> int:
@@ -255,12 +259,12 @@ def _stop(name: str) -> int:
 def _do(name: str, work: Work, batch: Sequence[Source], left: int | None) -> list[Row]:
     """Do some models on a worker, until their run is stopped, or more than `left` of them failed."""
     rows: list[Row] = []
-    for each in batch:
+    for source in batch:
         if name in _stopped:
             break
         _doing.append(name)
         try:
-            rows.append(work(each))
+            rows.append(work(source))
         finally:
             _doing.remove(name)
         if left is not None and sum(row.status == "failed" for row in rows) > left:
@@ -294,12 +298,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     bytes: int | None = None
     """Size of the model, if it was read from a URL."""
-
-
-_idle: Final[dict[tuple[str, int], list[subprocess.Popen[bytes]]]] = {}
-"""The processes of this worker that wait, by program and memory limit; a worker has several if it has threads."""
-
-_busy: Final[set[subprocess.Popen[bytes]]] = set()
 
 
 def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:

@@ -53,18 +53,18 @@ def list_models(words: Iterable[str]) -> tuple[Source, ...]:
         AccessDeniedError, FileError: a listing cannot be read.
     """
     _names.cache_clear()
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for word in words:
         for source in _named(word):
-            found.setdefault(source.model, source)
-    return tuple(found.values())
+            sources.setdefault(source.model, source)
+    return tuple(sources.values())
 
 
 def _named(word: str, is_line: bool = False) -> list[Source]:
-    found = list(_named_by(word, is_line))
-    if not found:
+    sources = list(_named_by(word, is_line))
+    if not sources:
         raise MissingInputError(f"{visible(shown(word), None)} names no model; models end with {', '.join(ENDINGS)}")
-    return found
+    return sources
 
 
 def _named_by(word: str, is_line: bool) -> Iterator[Source]:
@@ -128,17 +128,17 @@ def _manifest(path: Path) -> Iterator[Source]:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise MissingInputError(f"the manifest {visible(str(path), None)} cannot be read: {error}") from error
-    found: list[Source] = []
+    sources: list[Source] = []
     for line in lines:
         word = line.strip()
         if word and not word.startswith("#"):
             plain = _plain(word)
-            found += [_one(word)] if plain.endswith(ENDINGS) and not _MAGIC.search(plain) else _named(word, True)
+            sources += [_one(word)] if plain.endswith(ENDINGS) and not _MAGIC.search(plain) else _named(word, True)
     # Relative paths are those below the folder that all models of the manifest have in common.
-    models = [each.model for each in found]
+    models = [each.model for each in sources]
     names = [os.path.normpath(_plain(each)) if is_url(each) else os.path.abspath(each)[1:] for each in models]
     root = os.path.commonpath(map(os.path.dirname, names))
-    for source, name in zip(found, names, strict=True):
+    for source, name in zip(sources, names, strict=True):
         yield msgspec.structs.replace(source, relative=name[len(root) :].lstrip("/"))
 
 
@@ -184,7 +184,7 @@ def _tree(word: str) -> Iterator[Source]:
         raise MissingInputError(f"{visible(word, None)}: git cannot list it: {error}") from error
     below = folder.strip("/") + "/" if folder.strip("/") else ""
     for item in items:
-        found = _LISTED.fullmatch(item)
-        path = os.fsdecode(found[2]) if found else ""
-        if found and path.startswith(below) and path.lower().endswith(ENDINGS):
-            yield Source(f"{revision}:{path}", path.removeprefix(below), int(found[1]))
+        blob = _LISTED.fullmatch(item)
+        path = os.fsdecode(blob[2]) if blob else ""
+        if blob and path.startswith(below) and path.lower().endswith(ENDINGS):
+            yield Source(f"{revision}:{path}", path.removeprefix(below), int(blob[1]))

@@ -17,6 +17,8 @@ from onnxjson.storage.saving import save_file, system_errors
 
 Status = Literal["ok", "findings", "failed"]
 
+_PARQUET: Final = ".parquet"
+
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a command for one model."""
@@ -37,9 +39,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The file that was written."""
     report: Any = None
     """What the command prints with ``--json``."""
-
-
-_PARQUET: Final = ".parquet"
 
 
 class Results:

@@ -18,6 +18,14 @@ _MOST: Final = 20
 _MOST_ROWS: Final = 5_000
 _DETAILS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\S*(?:[/\\]|\.onnx\b)\S*|[0-9][0-9,.]*")
 
+_OUTSIDE: Final = "with different outputs"
+_WITHIN: Final = "with outputs that differ within the tolerance"
+_UNKNOWN: Final = "with outputs that could not be compared"
+_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _UNKNOWN, _WITHIN)
+
+_EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
+"""The hashes of a fingerprint; only those that several models share are shown."""
+
 
 class Group(NamedTuple):
     """Models that have something in common; in the differences one model, its number of changes, and which."""
@@ -75,12 +83,6 @@ def summarise(rows: Iterable[Row]) -> Summary:
     return Summary(command, order, total, seconds, _groups(failures), found, shown, tuple(kept[:_MOST_ROWS]))
 
 
-_OUTSIDE: Final = "with different outputs"
-_WITHIN: Final = "with outputs that differ within the tolerance"
-_UNKNOWN: Final = "with outputs that could not be compared"
-_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _UNKNOWN, _WITHIN)
-
-
 def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
     """How a model differs from that of the other root: a name of `_DIFFERENCES`, the importance, and which."""
     report = row.report if isinstance(row.report, dict) else {}
@@ -113,10 +115,6 @@ def _worst(output: dict[str, Any]) -> float:
     """The largest absolute difference of an output of two models; infinite if its elements cannot be compared."""
     value = output["max_abs"]
     return float(value) if isinstance(value, int | float) else math.inf if output["failed"] else 0.0
-
-
-_EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
-"""The hashes of a fingerprint; only those that several models share are shown."""
 
 
 def _cause(error: str) -> str:

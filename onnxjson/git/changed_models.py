@@ -38,6 +38,32 @@ _PLAIN: Final = re.compile(r"[\w./~^@-]+")
 
 _SUBMODULE: Final = b"160000"
 
+_GLOB: Final = re.compile(rb"[][*?\\]")
+
+_MOST_FOLDERS: Final = 3000
+
+_BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
+
+_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
+"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
+
+_MARKER: Final = b"<<<<<<<"
+
+_KEEP_OR_REMOVE: Final = "git add -- {name} keeps it, git rm -- {name} removes it"
+_CHOOSE: Final = "git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
+_MERGE: Final = "onnxjson merge {sides} -o {name} merges it by structure; if the file is right: git add -- {name}"
+
+_STATES: Final = {
+    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it", _KEEP_OR_REMOVE),
+    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it", _KEEP_OR_REMOVE),
+    (2,): ("AU", "ours has it under this name, and theirs does not", _KEEP_OR_REMOVE),
+    (3,): ("UA", "theirs has it under this name, and ours does not", _KEEP_OR_REMOVE),
+    (1,): ("DD", "both sides removed it, or renamed it", "git rm -- {name} records the removal"),
+    (2, 3): ("AA", "both sides added it", _CHOOSE),
+    (1, 2, 3): ("UU", "both sides changed it", _MERGE),
+}
+"""State, cause and advice by the stages in the index."""
+
 
 class Version(NamedTuple):
     """A model on one side of the comparison."""
@@ -136,31 +162,31 @@ class _Comparison:
         return self._commit(revision)
 
     def _commit(self, revision: str) -> _Revision:
-        found = self._git.named(revision, "commit") or self._git.named(revision, "tree")
-        if found is None:
+        identity = self._git.named(revision, "commit") or self._git.named(revision, "tree")
+        if identity is None:
             hint = revisions_like(self._git, revision)
             raise MissingInputError(
                 f'"{visible(revision)}" is not a revision of this repository; {hint or "git log --oneline lists them"}'
             )
-        return _Revision(revision, found)
+        return _Revision(revision, identity)
 
     def _merge_base(self, one: _Revision, other: _Revision) -> _Revision:
         assert one.commit is not None
         assert other.commit is not None
         try:
-            found = self._git.line("merge-base", one.commit, other.commit).split(b"\n")[0]
+            commit = self._git.line("merge-base", one.commit, other.commit).split(b"\n")[0]
         except CommandError:
             names = f"{visible(one.text)} and {visible(other.text)}"
             raise MissingInputError(f"{names} have no common ancestor here; fetch more of the history") from None
-        return _Revision(found[:12].decode(), found)
+        return _Revision(commit[:12].decode(), commit)
 
     def _from_top(self, path: str) -> bytes:
         if os.path.isabs(path):
             path = os.path.relpath(os.path.realpath(path), os.path.realpath(self._git.folder))
-        found = os.path.normpath(os.path.join(self._prefix, os.fsencode(path)))
-        if found.split(b"/")[0] == b"..":
+        from_top = os.path.normpath(os.path.join(self._prefix, os.fsencode(path)))
+        if from_top.split(b"/")[0] == b"..":
             raise MissingInputError(f"{visible(path, None)} is outside the repository")
-        return b"" if found == b"." else found
+        return b"" if from_top == b"." else from_top
 
     def changes(self) -> list[Change]:
         between, since = self._entries()
@@ -184,12 +210,12 @@ class _Comparison:
         places = self._pathspecs or (few if len(few) <= _MOST_FOLDERS else [":(top)"])
         command = ("--no-literal-pathspecs", "grep", "-zlaE", "--full-name", "--no-recurse-submodules", "-f", "-")
         try:
-            found = self._git.output(*command, *tree, "--", *map(os.fsencode, places), given=patterns)
+            listing = self._git.output(*command, *tree, "--", *map(os.fsencode, places), given=patterns)
         except CommandError as error:
             if "git ends with 1" in str(error):
                 return []  # nothing has such a location
             raise
-        models = {each.removeprefix(b"%b:" % commit if commit else b"") for each in found.split(b"\0")[:-1]}
+        models = {each.removeprefix(b"%b:" % commit if commit else b"") for each in listing.split(b"\0")[:-1]}
         below = {path: path[: path.rfind(b"/") + 1] for path in models - touched if path.endswith(ENDINGS)}
         return [_Entry(b"M", path, path) for path, folder in below.items() if folder in folders]
 
@@ -212,10 +238,10 @@ class _Comparison:
         # Without renames, for which git would run the filters of the repository on files.
         options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
         command = (*_without_filters(self._git), "diff-files", *options)
-        found = list(_entries(self._list(*command, limited=limited)))
+        entries = list(_entries(self._list(*command, limited=limited)))
         # A path in conflict is listed twice: as unmerged, and as a change of ours.
-        unmerged = {entry.new for entry in found if entry.status == b"U"}
-        yield from (entry for entry in found if entry.status == b"U" or entry.new not in unmerged)
+        unmerged = {entry.new for entry in entries if entry.status == b"U"}
+        yield from (entry for entry in entries if entry.status == b"U" or entry.new not in unmerged)
 
     def _list(self, *command: str | bytes, limited: bool) -> list[bytes]:
         if not limited:
@@ -270,11 +296,6 @@ class _Comparison:
         return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place, shown)
 
 
-_GLOB: Final = re.compile(rb"[][*?\\]")
-
-_MOST_FOLDERS: Final = 3000
-
-
 def _folders(path: bytes) -> Iterator[bytes]:
     """Yield the folders around a file, from the top of the repository, each with a slash at its end."""
     parts = path.split(b"/")
@@ -314,22 +335,14 @@ def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
 
 def _chained(staged: Sequence[_Entry], of_work_tree: Sequence[_Entry]) -> list[_Entry]:
     """Combine staged changes and those since into the changes between a commit and the work tree."""
-    found = {entry.new or entry.old: entry for entry in staged}
+    combined = {entry.new or entry.old: entry for entry in staged}
     for entry in of_work_tree:
         path = entry.old or entry.new
-        before = found.pop(path, None)
+        before = combined.pop(path, None)
         old = before.old if before is not None else entry.old
         if old is not None or entry.new is not None:
-            found[path] = _Entry(b"M", old, entry.new)
-    return list(found.values())
-
-
-_BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
-
-_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
-"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
-
-_MARKER: Final = b"<<<<<<<"
+            combined[path] = _Entry(b"M", old, entry.new)
+    return list(combined.values())
 
 
 class Leftover(NamedTuple):
@@ -389,22 +402,6 @@ def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int,
     if {2, 3} <= sides.keys():
         what = _what(git, place, sides, what)
     return Leftover(path, state, what, advice.format(name=name, sides=spelled))
-
-
-_KEEP_OR_REMOVE: Final = "git add -- {name} keeps it, git rm -- {name} removes it"
-_CHOOSE: Final = "git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
-_MERGE: Final = "onnxjson merge {sides} -o {name} merges it by structure; if the file is right: git add -- {name}"
-
-_STATES: Final = {
-    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it", _KEEP_OR_REMOVE),
-    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it", _KEEP_OR_REMOVE),
-    (2,): ("AU", "ours has it under this name, and theirs does not", _KEEP_OR_REMOVE),
-    (3,): ("UA", "theirs has it under this name, and ours does not", _KEEP_OR_REMOVE),
-    (1,): ("DD", "both sides removed it, or renamed it", "git rm -- {name} records the removal"),
-    (2, 3): ("AA", "both sides added it", _CHOOSE),
-    (1, 2, 3): ("UU", "both sides changed it", _MERGE),
-}
-"""State, cause and advice by the stages in the index."""
 
 
 def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:

@@ -44,6 +44,13 @@ _OPTIONS: Final = (
 
 _ERROR_LENGTH: Final = 300
 
+POINTER_BYTES: Final = 1024
+"""A pointer is shorter than this."""
+
+_VERSION: Final = re.compile(rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n")
+_OBJECT: Final = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
+_SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
+
 
 class CommandError(Exception):
     """git failed; the text is its error message, on one line and made visible."""
@@ -197,14 +204,6 @@ def _raise_if_unusable(message: str, folder: Path) -> None:
         )
     if "not a git repository" in message:
         raise MissingInputError(f"{where} is not in a git repository")
-
-
-POINTER_BYTES: Final = 1024
-"""A pointer is shorter than this."""
-
-_VERSION: Final = re.compile(rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n")
-_OBJECT: Final = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
-_SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
 
 
 class Pointer(NamedTuple):

@@ -54,6 +54,48 @@ _FILE_HASH: Final = (
     'echo "not shown: $w; sha256 ${h%% *}"'
 )
 
+_SECONDS: Final = 60.0
+
+_ALONE: Final[dict[str, str | None]] = {
+    **dict.fromkeys(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_CONFIG_PARAMETERS")),
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "onnxjson"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "onnxjson@localhost"),
+    "GIT_CONFIG_COUNT": None,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+"""Variables that separate a trial from the user's repositories and settings."""
+
+_MODEL: Final = """{
+"format": "onnxjson/1",
+"ir_version": 10,
+"opset_import": {"": 20},
+"graph": {
+  "name": "g",
+  "input": [
+    {"name": "x", "type": "float32[2]"}
+  ],
+  "output": [
+    {"name": "z", "type": "float32[2]"}
+  ],
+  "node": [
+    {"op_type": "LeakyRelu", "output": ["y"],
+     "input": ["x"],
+     "name": "first",
+     "attribute": {
+       "alpha": ALPHA
+     }},
+    {"op_type": "Elu", "output": ["z"],
+     "input": ["y"],
+     "name": "second",
+     "attribute": {
+       "alpha": BETA
+     }}
+  ]
+}
+}
+"""
+
 
 def settings_for(python: str) -> dict[str, str]:
     """Return the settings, key -> value, that start the interpreter at the absolute path `python`."""
@@ -113,58 +155,15 @@ def _merge_driver(python: str) -> str:
 
 def _alias(python: str) -> str:
     # git starts it at the top of the work tree; with GIT_DIR set, a subfolder would be taken for the top.
-    there = (
+    enter_folder = (
         '[ -z "$GIT_PREFIX" ] || { [ -z "$GIT_DIR" ] || '
         '{ GIT_DIR=$(cd "$GIT_DIR" && pwd); : "${GIT_WORK_TREE:=$PWD}"; export GIT_DIR GIT_WORK_TREE; }; '
         'cd "./$GIT_PREFIX" || exit 66; }'
     )
     return (
-        f'!f() {{ {there}; [ "$ONNXJSON_GIT" = off ] && exec git diff --no-textconv "$@"; '
+        f'!f() {{ {enter_folder}; [ "$ONNXJSON_GIT" = off ] && exec git diff --no-textconv "$@"; '
         f'exec {shlex.quote(python)} {_DIFF_COMMAND} "$@"; }}; f'
     )
-
-
-_SECONDS: Final = 60.0
-
-_ALONE: Final[dict[str, str | None]] = {
-    **dict.fromkeys(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_CONFIG_PARAMETERS")),
-    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "onnxjson"),
-    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "onnxjson@localhost"),
-    "GIT_CONFIG_COUNT": None,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-}
-"""Variables that separate a trial from the user's repositories and settings."""
-
-_MODEL: Final = """{
-"format": "onnxjson/1",
-"ir_version": 10,
-"opset_import": {"": 20},
-"graph": {
-  "name": "g",
-  "input": [
-    {"name": "x", "type": "float32[2]"}
-  ],
-  "output": [
-    {"name": "z", "type": "float32[2]"}
-  ],
-  "node": [
-    {"op_type": "LeakyRelu", "output": ["y"],
-     "input": ["x"],
-     "name": "first",
-     "attribute": {
-       "alpha": ALPHA
-     }},
-    {"op_type": "Elu", "output": ["z"],
-     "input": ["y"],
-     "name": "second",
-     "attribute": {
-       "alpha": BETA
-     }}
-  ]
-}
-}
-"""
 
 
 def problems(settings: Mapping[str, str]) -> list[str]:

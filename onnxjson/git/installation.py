@@ -24,6 +24,22 @@ SCOPES: Final[tuple[SettingsScope, ...]] = ("local", "global", "worktree")
 
 _KEYS: Final = tuple(settings_for("python"))
 
+_MARK: Final = b"# >>> onnxjson >>>"
+_NOTE: Final = b" `onnxjson git uninstall` removes these lines"
+_NEW_FILE: Final = b", and the file if nothing else is in it"
+_OPEN_LINE: Final = b", and the line feed before them"
+_END: Final = b"# <<< onnxjson <<<"
+
+_OURS: Final = frozenset(line.encode() for line in ATTRIBUTES)
+
+_BLOCK: Final = re.compile(
+    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?P<lines>(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?)# <<< onnxjson <<<(?:\n|\Z)",
+    re.MULTILINE,
+)
+
+_WANTED: Final = {"model.onnx": "onnx", "model.onnx.json": "onnxjson"}
+_OLDEST: Final = (2, 30)
+
 
 class InstallTarget(NamedTuple):
     """Where settings and attributes are written."""
@@ -151,20 +167,6 @@ def _users_attributes(git: Git) -> Path:
     return Path(home, "git", "attributes")
 
 
-_MARK: Final = b"# >>> onnxjson >>>"
-_NOTE: Final = b" `onnxjson git uninstall` removes these lines"
-_NEW_FILE: Final = b", and the file if nothing else is in it"
-_OPEN_LINE: Final = b", and the line feed before them"
-_END: Final = b"# <<< onnxjson <<<"
-
-_OURS: Final = frozenset(line.encode() for line in ATTRIBUTES)
-
-_BLOCK: Final = re.compile(
-    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?P<lines>(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?)# <<< onnxjson <<<(?:\n|\Z)",
-    re.MULTILINE,
-)
-
-
 def put_block(path: Path) -> bool:
     """End a file with the block of our lines, creating it if needed; return whether anything was written.
 
@@ -236,26 +238,22 @@ def _read(path: Path) -> bytes | None:
 
 def _without_block(path: Path, content: bytes) -> bytes | None:
     """Return the content without the block; None if there was no file before it."""
-    found = _BLOCK.search(content)
-    if found is None:
+    block = _BLOCK.search(content)
+    if block is None:
         if _MARK in content or _END in content:
             name = visible(str(path), None)
             raise OutputError(f"a mark around the lines of onnxjson in {name} is missing; remove those lines by hand")
         return content
-    before, after = content[: found.start()], content[found.end() :]
+    before, after = content[: block.start()], content[block.end() :]
     # Another program, such as `git lfs track`, may have written between the marks.
-    strangers = [line for line in found["lines"].splitlines(keepends=True) if line.strip() not in _OURS]
+    strangers = [line for line in block["lines"].splitlines(keepends=True) if line.strip() not in _OURS]
     if strangers:
         return before + b"".join(strangers) + after
-    if not before and not after and found["note"].endswith(_NEW_FILE):
+    if not before and not after and block["note"].endswith(_NEW_FILE):
         return None
-    if found["note"].endswith(_OPEN_LINE):
+    if block["note"].endswith(_OPEN_LINE):
         before = before.removesuffix(b"\n") if not after else before
     return before + after
-
-
-_WANTED: Final = {"model.onnx": "onnx", "model.onnx.json": "onnxjson"}
-_OLDEST: Final = (2, 30)
 
 
 class Observation(NamedTuple):
@@ -280,10 +278,10 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
     for scope in SCOPES:
         with suppress(OnnxJsonError):
             places.append(target_of(scope, folder))
-    found = [(place, settings) for place in places if (settings := installed(place))]
-    for place, settings in found:
+    installations = [(place, settings) for place in places if (settings := installed(place))]
+    for place, settings in installations:
         yield _settings(place, settings, python)
-    if not found:
+    if not installations:
         yield Observation(False, "git has no settings of onnxjson; onnxjson git install writes them")
     for place in places:
         try:
@@ -296,7 +294,7 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
         is_in_work_tree = git.line("rev-parse", "--is-inside-work-tree") == b"true"
     if is_in_work_tree:
         yield from _attributes(git)
-    if found:
+    if installations:
         tried = {key: value for key in settings_for("python") if (value := git.setting(key)) is not None}
         problems = driver_lines.problems(tried)
         yield from [Observation(False, problem) for problem in problems]

@@ -20,7 +20,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.running.server_process import scratch_folder
-from onnxjson.storage.identity import open_source, sha256_of
+from onnxjson.storage.identity import called, open_source, sha256_of
 
 if TYPE_CHECKING:
     from onnxjson.storage import files
@@ -96,11 +96,11 @@ def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
                 if not _are_other_json(sides[1:]):
                     raise
                 conflicts = _merged_lines(sides, result, name, marker_size)
-            found = _Version("the result", result, result, "", is_pointer=False, is_empty=False)
+            merged = _Version("the result", result, result, "", is_pointer=False, is_empty=False)
         else:
             same = [side for side in sides[1:] if side.sha256 == sha256]
-            found = next((side for side in same if side.is_pointer == as_pointer), same[0])
-        content = _in_form(found, as_pointer, folder)
+            merged = next((side for side in same if side.is_pointer == as_pointer), same[0])
+        content = _in_form(merged, as_pointer, folder)
         if content != target:
             _replace(target, content)
     if not conflicts:
@@ -117,12 +117,12 @@ def _are_other_json(sides: Sequence[_Version]) -> bool:
 
 def _merged_lines(sides: Sequence[_Version], result: Path, name: str, marker_size: str) -> str:
     """Write git's own merge of the lines of three files; describe its conflicts, "" for none."""
-    base, theirs = result.with_name("base"), result.with_name("theirs")
-    for copy, side in zip((base, result, theirs), sides, strict=True):
+    base, other = result.with_name("base"), result.with_name("theirs")
+    for copy, side in zip((base, result, other), sides, strict=True):
         copy.touch()
         if not side.is_empty:
             _replace(copy, side.path)
-    count = Git(Path.cwd()).merge_file(result, base, theirs, marker_size=marker_size)
+    count = Git(Path.cwd()).merge_file(result, base, other, marker_size=marker_size)
     if not count:
         return ""
     return f"{visible(name, None)} is JSON of another program, merged by lines, and has {_conflicts(count)}"
@@ -193,12 +193,12 @@ def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: b
     base, ours, theirs = [None if each is None else Merged(each.model, each.conflicts) for each in loaded]
     if ours is None or theirs is None:
         raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, not a model")
-    found = merge_uncertain(base, ours, theirs)
+    merged = merge_uncertain(base, ours, theirs)
     form = next(each.format for each in loaded[1:] if each is not None and (not each.conflicts or each is loaded[2]))
-    save(found.model, found.conflicts, result, form)
-    if not found.conflicts:
+    save(merged.model, merged.conflicts, result, form)
+    if not merged.conflicts:
         return ""
-    number, shown = _conflicts(len({conflict.id for conflict in found.conflicts})), visible(name, None)
+    number, shown = _conflicts(len({conflict.id for conflict in merged.conflicts})), visible(name, None)
     return f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` resolves them"
 
 
@@ -208,9 +208,9 @@ def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | N
     if side.is_empty:
         return None
     try:
-        return files.load(side.path, bind=False, conflicted=conflicted)
+        return files.load(called(side.path, name), bind=False, conflicted=conflicted)
     except OnnxJsonError as error:
-        error.args = (f"{side.name} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
+        error.args = (f"{side.name} cannot be merged: {error}",)
         raise
 
 
@@ -229,8 +229,8 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
     """Add a file to the local store of Git LFS; return the file of its pointer."""
     from onnxjson.storage.saving import make_folder, save_file
 
-    found = _content(open_source(content))
-    sha256 = found.sha256
+    data = _content(open_source(content))
+    sha256 = data.sha256
     store = _lfs_storage()
     place = store / "objects" / sha256[:2] / sha256[2:4] / sha256
     if not place.is_file():
@@ -238,11 +238,11 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
             make_folder(folder)
 
         def written(sink: "Sink") -> None:
-            for piece in found.chunks():
+            for piece in data.chunks():
                 sink.write(piece)
 
         save_file(place, written)
-    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(found)}\n", "ascii")
+    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(data)}\n", "ascii")
     return pointer
 
 

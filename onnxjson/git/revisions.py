@@ -17,6 +17,22 @@ from onnxjson.model.errors import OnnxJsonError, UntrustedError
 
 _INDEX: Final = re.compile(r":(?:([0-3]):)?(.+)", re.DOTALL)
 
+PARENT: Final = re.compile(r"(.+)\^(?:!|-([1-9][0-9]{0,3})?)", re.DOTALL)
+"""``A^!`` and ``A^-N``, see gitrevisions."""
+
+_MAGIC: Final = re.compile(
+    r":(?:/+(?::|(?![!^/]))|\((?P<words>(?:top|literal)(?:,(?:top|literal))*)\))(?P<path>.*)", re.DOTALL
+)
+"""Pathspec magic that still names a single path: ``top`` and ``literal``. All signs before a colon or the path are
+magic, so ``:/!tests`` excludes, but ``:/:!tests`` names a file."""
+
+_PATTERN: Final = re.compile(r"[*?\[\\]")
+
+_LINK: Final = b"120000"
+_SUBMODULE: Final = b"160000"
+_FOLDER: Final = b"040000"
+_MAX_LINKS: Final = 8
+
 
 class Spec(NamedTuple):
     """A file at a revision, as the user wrote it."""
@@ -63,10 +79,6 @@ def _colon(text: str) -> int:
     return -1
 
 
-PARENT: Final = re.compile(r"(.+)\^(?:!|-([1-9][0-9]{0,3})?)", re.DOTALL)
-"""``A^!`` and ``A^-N``, see gitrevisions."""
-
-
 def is_range(text: str) -> bool:
     """Whether a text names two revisions: ``A..B``, ``A...B``, ``A^!`` or ``A^-``; an omitted one is HEAD."""
     if PARENT.fullmatch(text):
@@ -83,15 +95,6 @@ def range_ends(text: str) -> tuple[str, str]:
     return old or "HEAD", new or "HEAD"
 
 
-_MAGIC: Final = re.compile(
-    r":(?:/+(?::|(?![!^/]))|\((?P<words>(?:top|literal)(?:,(?:top|literal))*)\))(?P<path>.*)", re.DOTALL
-)
-"""Pathspec magic that still names a single path: ``top`` and ``literal``. All signs before a colon or the path are
-magic, so ``:/!tests`` excludes, but ``:/:!tests`` names a file."""
-
-_PATTERN: Final = re.compile(r"[*?\[\\]")
-
-
 def literal_path(pathspec: str, top: Path) -> str | None:
     """The one path that a pathspec names, seen from the top of the work tree; None for patterns and exclusions."""
     magic = _MAGIC.fullmatch(pathspec)
@@ -101,12 +104,6 @@ def literal_path(pathspec: str, top: Path) -> str | None:
     if "literal" not in words and _PATTERN.search(magic["path"]):
         return None
     return os.path.join(top, magic["path"]) if "top" in words else magic["path"]
-
-
-_LINK: Final = b"120000"
-_SUBMODULE: Final = b"160000"
-_FOLDER: Final = b"040000"
-_MAX_LINKS: Final = 8
 
 
 class Entry(NamedTuple):
@@ -143,16 +140,16 @@ class TreeContents:
 
     def entry(self, path: bytes) -> Entry | None:
         """Return the entry at a path; None if there is none."""
-        found = _FOLDER, self._tree
+        current = _FOLDER, self._tree
         # Only names of objects are arguments: no path can be mistaken for an option or a pattern.
         for part in path.split(b"/"):
-            listing = self._git.items("ls-tree", "-z", "--full-tree", found[1]) if found[0] == _FOLDER else ()
+            listing = self._git.items("ls-tree", "-z", "--full-tree", current[1]) if current[0] == _FOLDER else ()
             heads = {name: head.split(b" ") for head, _, name in (item.partition(b"\t") for item in listing)}
             if part not in heads:
                 return None
             mode, _, identity = heads[part]
-            found = mode, identity
-        return Entry(*found)
+            current = mode, identity
+        return Entry(*current)
 
     def paths(self) -> Iterable[bytes]:
         """Return the paths of all files."""
@@ -169,12 +166,12 @@ class IndexContents:
 
     @cached_property
     def _all(self) -> dict[bytes, dict[int, Entry]]:
-        found: dict[bytes, dict[int, Entry]] = {}
+        entries: dict[bytes, dict[int, Entry]] = {}
         for item in self._git.items("ls-files", "-z", "--stage", "--full-name", "--", self._top or b"."):
             head, _, name = item.partition(b"\t")
             mode, identity, stage = head.split(b" ")
-            found.setdefault(name, {})[int(stage)] = Entry(mode, identity)
-        return found
+            entries.setdefault(name, {})[int(stage)] = Entry(mode, identity)
+        return entries
 
     def entry(self, path: bytes) -> Entry | None:
         """Return the entry at a path; files next to a file in conflict are in stage 0."""

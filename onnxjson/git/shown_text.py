@@ -27,7 +27,7 @@ _LONGEST_LINE: Final = 2000
 Pieces = list[bytes | bytearray | memoryview]
 
 
-def text_of(path: Path, reason: Callable[[OnnxJsonError], bytes]) -> tuple[Pieces, bool]:
+def text_of(path: Path, reason: Callable[[OnnxJsonError, str], bytes]) -> tuple[Pieces, bool]:
     """Return the text of a file, and whether it is the complete text of a model; `reason` is that of `textconv`.
 
     Raises:
@@ -54,7 +54,7 @@ def text_of(path: Path, reason: Callable[[OnnxJsonError], bytes]) -> tuple[Piece
         lines = _readable_lines(path)
         if lines is None:
             raise
-        return [reason(error).replace(b"not shown", b"shown as it is", 1) + b"\n", *lines], False
+        return [reason(error, "shown as it is") + b"\n", *lines], False
     write_text(loaded.model, write)
     if not _is_canonical(path, loaded):
         what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"

@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +39,11 @@ _CACHED_FROM: Final = 64 * 1024
 """Minimum size, in bytes, of a file whose text may be in the cache."""
 
 Pieces = list[bytes | bytearray | memoryview]
+
+VERSION: Final = 1
+"""Version of the texts that `shown_text` writes."""
+
+TEXTS: Final = Store("cache", "texts", bytes_in_all=512 << 20, entries_a_key=1)
 
 
 def main() -> None:
@@ -87,8 +91,10 @@ def _model_text(path: Path) -> Pieces:
     if is_big and (text := read_cached(sha256)) is not None:
         return [text]
     from onnxjson.git import shown_text
+    from onnxjson.storage.identity import called
 
-    pieces, is_complete = shown_text.text_of(path, partial(_reason, path))
+    # The name of git's temporary file differs each time.
+    pieces, is_complete = shown_text.text_of(called(path, "the file"), _reason)
     if is_complete and is_big and time.monotonic() - started > _WORTH_KEEPING and _facts(path.stat()) == _facts(before):
         cache_text(sha256, pieces)  # The text is that of the file whose hash was read.
     return pieces
@@ -123,29 +129,29 @@ def _sha256(path: Path) -> str:
 def _line_for(path: Path, error: BaseException) -> Pieces:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return [_reason(path, error) + b"\n"]
+            return [_reason(error) + b"\n"]
         identity = f"{path.stat().st_size:,} bytes, sha256 {_sha256(path)}"
     except (OSError, ValueError) as problem:
         identity = f"it cannot be read: {getattr(problem, 'strerror', problem)}"
-    return [_reason(path, error) + f"; {identity}\n".encode()]
+    return [_reason(error) + f"; {identity}\n".encode()]
 
 
-def _reason(path: Path, error: BaseException) -> bytes:
-    """Explain why a model is not shown, without the name of git's temporary file, which differs each time."""
+def _reason(error: BaseException, what: str = "not shown") -> bytes:
+    """Explain why a model is not shown, or shown as `what` says."""
     from onnxjson.model.display import visible
     from onnxjson.model.errors import OnnxJsonError
 
     if isinstance(error, _OutOfTimeError):
-        reason = f"not shown: it takes longer than {SECONDS} s"
+        reason = f"it takes longer than {SECONDS} s"
     elif isinstance(error, OnnxJsonError):
-        reason = f"not shown: {str(error).replace(visible(str(path), None), 'the file')}"
+        reason = str(error)
     elif isinstance(error, MemoryError):
-        reason = "not shown: not enough memory"
+        reason = "not enough memory"
     elif isinstance(error, OSError):
-        reason = f"not shown: {error.strerror}"
+        reason = str(error.strerror)
     else:
-        reason = f"not shown: an error in onnxjson itself ({type(error).__name__})"
-    return " ".join(visible(reason, 500).split()).encode()
+        reason = f"an error in onnxjson itself ({type(error).__name__})"
+    return " ".join(visible(f"{what}: {reason}", 500).split()).encode()
 
 
 class _OutOfTimeError(BaseException):
@@ -163,12 +169,6 @@ def _limit_time() -> None:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, SECONDS * 2)
-
-
-VERSION: Final = 1
-"""Version of the texts that `shown_text` writes."""
-
-TEXTS: Final = Store("cache", "texts", bytes_in_all=512 << 20, entries_a_key=1)
 
 
 def read_cached(sha256: str) -> bytes | None:

@@ -18,7 +18,6 @@ together: they are resolved at once, or not at all.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.model.display import listed, suggest, visible
@@ -28,6 +27,12 @@ from onnxjson.model.messages import FIELDS, Field, Kind
 
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _WRONG_ESCAPE: Final = re.compile(r"~(?![01])")
+
+Choice = Literal["base", "ours", "theirs"]
+"""The side whose value a slot gets."""
+
+SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+"""All sides, in the order in which they are shown."""
 
 
 def escape(segment: str) -> str:
@@ -125,12 +130,12 @@ def _position(members: Sequence[object], segment: str, passed: Sequence[str], *,
             f"{_place(passed)} is a list; {_quoted(segment)} is not a position; it has {_extent(members)}"
         )
     named = [each for each in members if isinstance(each, Attribute)]
-    found = [position for position, each in enumerate(named) if each.name == segment]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        choices = " or ".join(f"#{position}" for position in found)
-        raise AddressError(f"{_place(passed)} has {len(found)} members called {_quoted(segment)}; write {choices}")
+    positions = [position for position, each in enumerate(named) if each.name == segment]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
+        choices = " or ".join(f"#{position}" for position in positions)
+        raise AddressError(f"{_place(passed)} has {len(positions)} members called {_quoted(segment)}; write {choices}")
     names = attribute_segments(named)
     hint = suggest(segment, names) or (
         f"there are {listed([visible(name) for name in names], 8)}" if names else "it is empty"
@@ -153,12 +158,10 @@ def _quoted(text: str) -> str:
     return f'"{visible(text)}"'
 
 
-@cache
 def _names(message: type[Record]) -> tuple[str, ...]:
     return (*(field.name for field in FIELDS[message]), "unknown_fields")
 
 
-@cache
 def _record_fields(message: type[Record]) -> tuple[tuple[str, bool], ...]:
     """The fields that hold records: name, and whether they hold several."""
     return tuple((field.name, field.repeated) for field in FIELDS[message] if field.message is not None)
@@ -182,13 +185,6 @@ def walk(model: Model) -> Iterator[tuple[str, Record]]:
             else:
                 below += [(f"{address}/{name}/{position}", each) for position, each in enumerate(value)]
         pending += reversed(below)
-
-
-Choice = Literal["base", "ours", "theirs"]
-"""The side whose value a slot gets."""
-
-SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
-"""All sides, in the order in which they are shown."""
 
 
 class Slot(NamedTuple):

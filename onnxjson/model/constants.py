@@ -50,6 +50,27 @@ _UINT8: Final = DATA_TYPES["uint8"]
 _SLOTS: Final = {"MatMulNBits": (1, 2, 3), "GatherBlockQuantized": (0, 2, 3), "DequantizeLinear": (0, 1, 2)}
 """Inputs of operators: the elements, their scales and their zero points."""
 
+RANDOM: Final = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators with different results each time."""
+
+_KNOWN: Final[WeakKeyDictionary[Scope, tuple[list[Graph | Function], set[str]]]] = WeakKeyDictionary()
+"""For each graph the names of its constants, as long as it and those around it are the same records."""
+
+_FIELDS: Final = {
+    "value": "t",
+    "value_float": "f",
+    "value_floats": "floats",
+    "value_int": "i",
+    "value_ints": "ints",
+    "value_string": "s",
+    "value_strings": "strings",
+}
+"""Attributes of Constant and the fields that hold their values."""
+
+_FIELDS_BY_TYPE: Final = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints", 8: "strings"}
+
 
 class Constant(NamedTuple):
     """A value that the model itself defines."""
@@ -93,12 +114,6 @@ def own_constant(scope: Scope, name: str) -> Constant | None:
     return Constant(scope, name, node, False)
 
 
-RANDOM: Final = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators with different results each time."""
-
-
 def copied_constant(scope: Scope, name: str) -> Constant | None:
     """Return the constant that a value is, directly or through Identity nodes; None for other values."""
     passed: set[tuple[Scope, str]] = set()
@@ -124,10 +139,6 @@ def is_constant(scope: Scope, name: str) -> bool:
 def constant_nodes(scope: Scope) -> set[int]:
     """Return the positions of nodes of a sorted graph that use constants only and produce none of its outputs."""
     return set(_computing(scope, set(filter(None, scope.output_names)), set()))
-
-
-_KNOWN: Final[WeakKeyDictionary[Scope, tuple[list[Graph | Function], set[str]]]] = WeakKeyDictionary()
-"""For each graph the names of its constants, as long as it and those around it are the same records."""
 
 
 def constant_values(scope: Scope) -> Collection[str]:
@@ -168,10 +179,10 @@ def _is_computing(node: Node, known: Collection[str], scope: Scope) -> bool:
     """Whether a node with constant inputs has the same outputs each time, with what its subgraphs compute."""
     pending = [node]
     while pending:
-        each = pending.pop()
-        if plain_domain(each.domain) or each.op_type in RANDOM or each.op_type == "Dropout":
+        inner = pending.pop()
+        if plain_domain(inner.domain) or inner.op_type in RANDOM or inner.op_type == "Dropout":
             return False
-        for part in each.attribute:
+        for part in inner.attribute:
             for graph in (part.g, *part.graphs):
                 pending += graph.node if graph is not None else ()
     is_plain = not any([part.g or part.graphs for part in node.attribute])
@@ -202,25 +213,10 @@ def value_of_node(node: Node) -> Tensor | SparseTensor | None:
     return node.attribute[0].sparse_tensor or constant_value(node.attribute[0])
 
 
-_FIELDS: Final = {
-    "value": "t",
-    "value_float": "f",
-    "value_floats": "floats",
-    "value_int": "i",
-    "value_ints": "ints",
-    "value_string": "s",
-    "value_strings": "strings",
-}
-"""Attributes of Constant and the fields that hold their values."""
-
-
 def constant_value(attribute: Attribute) -> Tensor | None:
     """Return the tensor that an attribute of Constant defines, or None for a sparse value and for wrong attributes."""
     field = _FIELDS.get(attribute.name or "")
     return None if field is None else _field_tensor(attribute, field)
-
-
-_FIELDS_BY_TYPE: Final = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints", 8: "strings"}
 
 
 def attribute_tensor(attribute: Attribute) -> Tensor | None:

@@ -21,18 +21,18 @@ class Correspondence:
 
     def counterpart(self, scope: Scope, position: int) -> NodeRef | None:
         """Return the old node that produces the same values, or has the same name."""
-        there, node = self.twins.get(scope), scope.graph.node[position]
-        if there is None:
+        old_scope, node = self.twins.get(scope), scope.graph.node[position]
+        if old_scope is None:
             return None
-        old = there.graph.node[position] if position < len(there.graph.node) else None
+        old = old_scope.graph.node[position] if position < len(old_scope.graph.node) else None
         if old is node or (old is not None and node.output and old.output == node.output):
-            return NodeRef(there, position)
-        place = next((there.producers[name][0] for name in node.output if name in there.producers), None)
+            return NodeRef(old_scope, position)
+        place = next((old_scope.producers[name][0] for name in node.output if name in old_scope.producers), None)
         if place is None and node.name:
             place = next(
-                (each.position for each in self.old.nodes_with("name", node.name) if each.scope is there), None
+                (each.position for each in self.old.nodes_with("name", node.name) if each.scope is old_scope), None
             )
-        return None if place is None else NodeRef(there, place)
+        return None if place is None else NodeRef(old_scope, place)
 
     def former_name(self, scope: Scope, name: str) -> str:
         """Return the name that a value had before."""

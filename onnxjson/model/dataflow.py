@@ -12,13 +12,13 @@ from onnxjson.model.document import Function, Graph, Node
 
 def consumed_names(node: Node) -> list[str]:
     """Return the values that a node consumes: its inputs, then what its subgraphs capture; one may appear twice."""
-    found = [name for name in node.input if name]
+    names = [name for name in node.input if name]
     for attribute in node.attribute:
         if attribute.g is not None:
-            found += captured_names(attribute.g)
+            names += captured_names(attribute.g)
         for graph in attribute.graphs:
-            found += captured_names(graph)
-    return found
+            names += captured_names(graph)
+    return names
 
 
 def consumes_any(node: Node, names: set[str]) -> bool:
@@ -106,10 +106,10 @@ def sort_nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
 
 def is_ordered(nodes: Sequence[Node]) -> bool:
     """Whether every producer already comes before its consumers."""
-    made, missing = {""}, set[str]()
+    produced, missing = {""}, set[str]()
     for node in nodes:
-        missing.update(filterfalse(made.__contains__, consumed_names(node) if node.attribute else node.input))
+        missing.update(filterfalse(produced.__contains__, consumed_names(node) if node.attribute else node.input))
         if not missing.isdisjoint(node.output):
             return False
-        made.update(node.output)
+        produced.update(node.output)
     return True

@@ -30,6 +30,27 @@ _ASCII = re.compile(r"[ -~]*\Z")
 
 _WHOLE: ContextVar[bool] = ContextVar("whole", default=False)
 
+_MOST_COMPARED = 2000
+"""Names that are compared letter by letter; of more names only those that begin or end alike."""
+
+_LONGEST = 200
+_ENDS = 4
+_MOST_NEAR = 20
+_NUMBER = re.compile("[0-9]+")
+
+_WORD = 3
+"""Characters of a part of a name that is no slip of the keyboard."""
+
+_ALIKE = 0.4
+"""Least likeness of such parts."""
+
+_UNPRINTABLE = Path(__file__).with_name("unprintable.txt")
+"""The categories Cc, Cf, Cs, Co, Cn, Zl and Zp of Unicode 14.0 (control, format, surrogate, private use, unassigned,
+line and paragraph separator), as ``unicodedata`` of Python 3.11 has them: code points in hexadecimal."""
+
+_GROUP = 40
+"""Ranges above U+FFFF in one character class; all in one would be tried one by one for each character."""
+
 
 @contextmanager
 def whole_texts(whole: bool = True) -> Iterator[None]:
@@ -122,21 +143,6 @@ def _is_hidden(character: str) -> bool:
     return bool(unprintable().match(character) or _hidden_characters().match(character))
 
 
-_MOST_COMPARED = 2000
-"""Names that are compared letter by letter; of more names only those that begin or end alike."""
-
-_LONGEST = 200
-_ENDS = 4
-_MOST_NEAR = 20
-_NUMBER = re.compile("[0-9]+")
-
-_WORD = 3
-"""Characters of a part of a name that is no slip of the keyboard."""
-
-_ALIKE = 0.4
-"""Least likeness of such parts."""
-
-
 def suggest(name: str, names: Collection[str]) -> str:
     """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or "".
 
@@ -147,16 +153,17 @@ def suggest(name: str, names: Collection[str]) -> str:
 
     wanted = _plain(name)
     spelled: dict[str, str] = {}
-    for each in _comparable(name, names):
-        spelled.setdefault(_plain(each), each)
-    with_numbers = {each for each in spelled if each != wanted and _NUMBER.sub("", each) == _NUMBER.sub("", wanted)}
+    for other in _comparable(name, names):
+        spelled.setdefault(_plain(other), other)
+    stem = _NUMBER.sub("", wanted)
+    with_numbers = {other for other in spelled if other != wanted and _NUMBER.sub("", other) == stem}
     guesses = with_numbers if len(with_numbers) > 1 else ()
     near: dict[str, str] = {}
-    candidates = [each for each in spelled if each not in guesses]
-    for each in difflib.get_close_matches(wanted, candidates, n=_MOST_NEAR, cutoff=0.65):
-        numbered = _NUMBER.sub("0", each)
-        if each == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, each)):
-            near.setdefault(numbered, f'"{visible(spelled[each])}"')
+    candidates = [other for other in spelled if other not in guesses]
+    for other in difflib.get_close_matches(wanted, candidates, n=_MOST_NEAR, cutoff=0.65):
+        numbered = _NUMBER.sub("0", other)
+        if other == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, other)):
+            near.setdefault(numbered, f'"{visible(spelled[other])}"')
     return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
 
 
@@ -186,14 +193,6 @@ def _comparable(name: str, names: Collection[str]) -> Collection[str]:
 
 def _plain(name: str) -> str:
     return name[:_LONGEST].lower().replace("_", "")
-
-
-_UNPRINTABLE = Path(__file__).with_name("unprintable.txt")
-"""The categories Cc, Cf, Cs, Co, Cn, Zl and Zp of Unicode 14.0 (control, format, surrogate, private use, unassigned,
-line and paragraph separator), as ``unicodedata`` of Python 3.11 has them: code points in hexadecimal."""
-
-_GROUP = 40
-"""Ranges above U+FFFF in one character class; all in one would be tried one by one for each character."""
 
 
 @cache

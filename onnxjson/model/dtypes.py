@@ -12,11 +12,28 @@ by one rule; they differ in the patterns that are infinite or not a number.
 import math
 import struct
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 BATCH_FROM = 4096
 """Minimum number of floats for which importing numpy and orjson (100 ms) is worth it."""
+
+_FLOAT32 = struct.Struct("<f")
+_FLOAT64 = struct.Struct("<d")
+_SMALLEST_NORMAL = 2.0**-126
+
+_NOT_AS_ORJSON = (0x15AE43FD, 0x15AE43FE)
+"""Two neighbours: 7.038531e-26 is the first when it is read as binary32 at once, the second when through binary64."""
+
+Kind = Literal["undefined", "float", "integer", "complex", "string", "bool"]
+
+IEEE: Final = "IEEE"
+"""`DType.entry` of the typed fields float_data and double_data: the little-endian bytes of raw_data."""
+
+SIX_BITS: Final = "six bits"
+"""`DType.entry` of 6-bit types: one element for each entry of int32_data, although raw_data packs four into 3 bytes."""
+
+STRING: Final = 8
+BOOL: Final = 9
 
 
 class FloatFormat(NamedTuple):
@@ -148,9 +165,6 @@ def shortest(value: float, reads_back: Callable[[float], bool]) -> str:
     return repr(value)
 
 
-_FLOAT32 = struct.Struct("<f")
-_FLOAT64 = struct.Struct("<d")
-_SMALLEST_NORMAL = 2.0**-126
 _LARGEST = FLOAT32.decode(FLOAT32.largest)
 
 
@@ -161,7 +175,6 @@ def _is_float32(decimal: float, data: bytes) -> bool:
         return False
 
 
-@lru_cache(maxsize=8192)
 def float32_text(data: bytes) -> str:
     """Return the canonical JSON token of one float32, given as its 4 bytes, little-endian."""
     value: float = _FLOAT32.unpack(data)[0]
@@ -223,17 +236,6 @@ def float32_tokens(data: bytes) -> list[bytes]:
 
 _ONE_TEN_THOUSANDTH = FLOAT32.encode(1e-4)
 _TEN_MILLION = FLOAT32.encode(1e7)
-_NOT_AS_ORJSON = (0x15AE43FD, 0x15AE43FE)
-"""Two neighbours: 7.038531e-26 is the first when it is read as binary32 at once, the second when through binary64."""
-
-
-Kind = Literal["undefined", "float", "integer", "complex", "string", "bool"]
-
-IEEE: Final = "IEEE"
-"""`DType.entry` of the typed fields float_data and double_data: the little-endian bytes of raw_data."""
-
-SIX_BITS: Final = "six bits"
-"""`DType.entry` of 6-bit types: one element for each entry of int32_data, although raw_data packs four into 3 bytes."""
 
 
 class DType(NamedTuple):
@@ -316,8 +318,6 @@ _TABLE: Final = (
 DTYPES: Final[dict[int, DType]] = {dtype.number: dtype for dtype in _TABLE}
 """Every data type of ONNX, by number."""
 
-STRING: Final = 8
-BOOL: Final = 9
 
 DATA_TYPE_NAMES: Final[dict[int, str]] = {number: dtype.name for number, dtype in DTYPES.items()}
 """The name in the text, by number."""

@@ -28,6 +28,12 @@ _T = TypeVar("_T")
 
 _FLOAT32, _FLOAT64, _BOOL, _COMPLEX64, _COMPLEX128 = 1, 11, 9, 14, 15
 
+_MASK = (1 << 64) - 1
+_VECTORISED_FROM = 2048
+"""Minimum number of bytes for which importing numpy is worth it."""
+_PIECE = 1 << 20
+"""Bytes that are converted at a time, so that the arrays in between stay small."""
+
 
 class _Tokens(dict[int, str]):
     """The canonical tokens of one small float format by bits, each built when it is first needed."""
@@ -131,11 +137,11 @@ def split_bits(data: bytes, count: int, size: int) -> list[int] | None:
 
 def join_bits(elements: Sequence[int], size: int) -> bytes:
     """The inverse of `split_bits`, padded with zeros."""
-    step, each = (3, 4) if size == 6 else (1, 8 // size)
+    step, group_size = (3, 4) if size == 6 else (1, 8 // size)
     joined = bytearray()
-    for start in range(0, len(elements), each):
+    for start in range(0, len(elements), group_size):
         group = 0
-        for position, element in enumerate(elements[start : start + each]):
+        for position, element in enumerate(elements[start : start + group_size]):
             group |= element << (position * size)
         joined += group.to_bytes(step, "little")
     del joined[(len(elements) * size + 7) // 8 :]
@@ -218,13 +224,6 @@ def _complex(value: object, part: Callable[[object], bytes]) -> bytes:
     if isinstance(value, list) and len(value) == 2:
         return part(value[0]) + part(value[1])
     raise scalars.ElementError(scalars.found_text(value), "a list of two numbers, real and imaginary part")
-
-
-_MASK = (1 << 64) - 1
-_VECTORISED_FROM = 2048
-"""Minimum number of bytes for which importing numpy is worth it."""
-_PIECE = 1 << 20
-"""Bytes that are converted at a time, so that the arrays in between stay small."""
 
 
 def varints(values: Iterable[int]) -> bytes:

@@ -61,6 +61,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """From 1; 0 where there is no text."""
     column: int = 0
     """From 1, in characters."""
+    outline: str = ""
+    """The line of the model's outline that has the node, made visible; "" where it is not known."""
 
     def __str__(self) -> str:
         file = visible(self.file, None)
@@ -112,13 +114,17 @@ class EncodeError(OnnxJsonError):
 class PatchError(OnnxJsonError):
     """A patch does not fit a model, or two patches do not follow each other."""
 
-    def __init__(self, message: str, address: str = "", expected: object = None, found: object = None) -> None:
+    def __init__(
+        self, message: str, address: str = "", expected: object = None, actual: object = None, *, reason: str = ""
+    ) -> None:
         super().__init__(message)
+        self.reason = reason
+        """Where, and what is there, without the beginning of the message; "" in an error about another one."""
         self.address = address
         """Where, in the model or in the base of the second patch."""
         self.expected = expected
         """The value that the patch expects there; None for nothing."""
-        self.found = found
+        self.found = actual
         """The value that is there; None for nothing."""
 
 

@@ -29,10 +29,10 @@ _INDEXES: Final[WeakValueDictionary[int, "Index"]] = WeakValueDictionary()
 
 def index_of(model: Model) -> "Index":
     """Return the index of a model; the same one as long as something uses it."""
-    found = _INDEXES.get(id(model))
-    if found is None:
-        found = _INDEXES[id(model)] = Index(model)
-    return found
+    index = _INDEXES.get(id(model))
+    if index is None:
+        index = _INDEXES[id(model)] = Index(model)
+    return index
 
 
 class Index:
@@ -118,12 +118,12 @@ class Index:
         is_many = field in ("input", "output")
         for number, ref in zip(self.node_refs.numbers, self.node_refs, strict=True):
             value = getattr(ref.node, field)
-            for each in dict.fromkeys(value) if is_many else (value or "",):
-                others = table.get(each)
+            for name in dict.fromkeys(value) if is_many else (value or "",):
+                others = table.get(name)
                 if others is None:
-                    table[each] = number
+                    table[name] = number
                 elif isinstance(others, int):
-                    table[each] = array("q", (others, number))
+                    table[name] = array("q", (others, number))
                 else:
                     others.append(number)
         return table
@@ -214,13 +214,13 @@ class Index:
 
         None represents an output of the graph; one position may appear several times.
         """
-        found = [place for place, _ in scope.uses(name)]
+        positions = [place for place, _ in scope.uses(name)]
         for user in self._captures.get((scope, name), ()) if self._captures else ():
             within, position = user, -1
             while within is not scope and (owner := within.owner) is not None:
                 within, position = owner.scope, owner.position
-            found += [position] * len(user.uses(name))
-        return found
+            positions += [position] * len(user.uses(name))
+        return positions
 
     @staticmethod
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
@@ -229,33 +229,33 @@ class Index:
         Values that subgraphs of a node capture count as its inputs. The search ends at the values of `stop`,
         even if they are among `names`.
         """
-        found: set[int] = set()
+        positions: set[int] = set()
         pending = list(names)
         while pending:
             name = pending.pop()
             position = scope.producer_position(name) if name not in stop else None
-            if position is not None and position not in found:
-                found.add(position)
+            if position is not None and position not in positions:
+                positions.add(position)
                 pending += consumed_names(scope.graph.node[position])
-        return found
+        return positions
 
     def descendants(self, scope: Scope, position: int) -> set[int]:
         """Return the positions of the nodes of one graph that depend on a node of it; that node is one of them."""
-        found, pending = {position}, [position]
+        positions, pending = {position}, [position]
         while pending:
             for name in scope.graph.node[pending.pop()].output:
-                for each in self.consuming_nodes(scope, name) if name else ():
-                    if each is not None and each not in found:
-                        found.add(each)
-                        pending.append(each)
-        return found
+                for consumer in self.consuming_nodes(scope, name) if name else ():
+                    if consumer is not None and consumer not in positions:
+                        positions.add(consumer)
+                        pending.append(consumer)
+        return positions
 
     @staticmethod
     def type_of(scope: Scope, name: str) -> Type | None:
         """Return the type that the model states for a value which is used in `scope`, or None."""
-        for each in scope.chain():
-            if (found := each.types.get(name)) is not None:
+        for enclosing in scope.chain():
+            if (found := enclosing.types.get(name)) is not None:
                 return found
-            if each.defines(name):
+            if enclosing.defines(name):
                 return None
         return None

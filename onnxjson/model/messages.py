@@ -14,6 +14,69 @@ from msgspec.structs import astuple
 from onnxjson.model import document as d
 from onnxjson.model.document import Attribute
 
+_NUMBERS: Final[dict[type[d.Record], tuple[int, ...]]] = {
+    d.Model: (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26),
+    d.OperatorSetId: (1, 2),
+    d.Graph: (1, 2, 5, 10, 11, 12, 13, 14, 15, 16),
+    d.Node: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+    d.Attribute: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 20, 21, 22, 23),
+    d.Tensor: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16),
+    d.Segment: (1, 2),
+    d.StringStringEntry: (1, 2),
+    d.SparseTensor: (1, 2, 3),
+    d.Type: (1, 4, 5, 6, 7, 8, 9),
+    d.TensorType: (1, 2),
+    d.TensorShape: (1,),
+    d.Dimension: (1, 2, 3),
+    d.SequenceType: (1,),
+    d.MapType: (1, 2),
+    d.OptionalType: (1,),
+    d.SparseTensorType: (1, 2),
+    d.OpaqueType: (1, 2),
+    d.NodeDeviceConfiguration: (1, 2, 3),
+    d.ShardingSpec: (1, 2, 3, 4),
+    d.IntIntListEntry: (1, 2),
+    d.ShardedDim: (1, 2),
+    d.SimpleShardedDim: (1, 2, 3),
+    d.ValueInfo: (1, 2, 3, 4),
+    d.TensorAnnotation: (1, 2),
+    d.TrainingInfo: (1, 2, 3, 4),
+    d.Function: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
+    d.DeviceConfiguration: (1, 2, 3),
+}
+"""The numbers of the fields of each message in onnx.proto, in the order of the fields of its record."""
+
+_ONEOFS: Final = {
+    d.Type: ("value", [name for name in d.Type.__struct_fields__ if name.endswith("_type")]),
+    d.Dimension: ("value", ["dim_value", "dim_param"]),
+    d.SimpleShardedDim: ("dim", ["dim_value", "dim_param"]),
+}
+
+_NAMES: Final = (
+    *("UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS"),
+    *("GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"),
+)
+ATTRIBUTE_TYPE_NAMES: Final[dict[int, str]] = dict(enumerate(_NAMES))
+"""AttributeProto.AttributeType by number."""
+
+ATTRIBUTE_TYPES: Final[dict[str, int]] = {name: number for number, name in ATTRIBUTE_TYPE_NAMES.items()}
+
+_PAYLOADS: Final = (
+    *("f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"),
+    *("sparse_tensor", "sparse_tensors", "tp", "type_protos"),
+)
+ATTRIBUTE_PAYLOADS: Final[dict[int, str]] = dict(enumerate(_PAYLOADS, 1))
+"""The field of AttributeProto that holds the value, by type."""
+
+DATA_LOCATION_NAMES: Final[dict[int, str]] = {0: "DEFAULT", 1: "EXTERNAL"}
+DATA_LOCATIONS: Final[dict[str, int]] = {name: number for number, name in DATA_LOCATION_NAMES.items()}
+
+_FIELDS: Final = Attribute.__struct_fields__
+_EMPTY: Final = [*astuple(Attribute())]
+_NAME: Final = _FIELDS.index("name")
+_TYPE: Final = _FIELDS.index("type")
+_PAYLOAD_INDEX: Final = {kind: _FIELDS.index(name) for kind, name in ATTRIBUTE_PAYLOADS.items()}
+
 
 class Kind(Enum):
     """How the values of a field are written: the .proto's scalar types, messages, and the two enums."""
@@ -48,38 +111,6 @@ class Field(NamedTuple):
     """The oneof that the field belongs to: at most one of its members is set."""
 
 
-_NUMBERS: Final[dict[type[d.Record], tuple[int, ...]]] = {
-    d.Model: (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26),
-    d.OperatorSetId: (1, 2),
-    d.Graph: (1, 2, 5, 10, 11, 12, 13, 14, 15, 16),
-    d.Node: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
-    d.Attribute: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 20, 21, 22, 23),
-    d.Tensor: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16),
-    d.Segment: (1, 2),
-    d.StringStringEntry: (1, 2),
-    d.SparseTensor: (1, 2, 3),
-    d.Type: (1, 4, 5, 6, 7, 8, 9),
-    d.TensorType: (1, 2),
-    d.TensorShape: (1,),
-    d.Dimension: (1, 2, 3),
-    d.SequenceType: (1,),
-    d.MapType: (1, 2),
-    d.OptionalType: (1,),
-    d.SparseTensorType: (1, 2),
-    d.OpaqueType: (1, 2),
-    d.NodeDeviceConfiguration: (1, 2, 3),
-    d.ShardingSpec: (1, 2, 3, 4),
-    d.IntIntListEntry: (1, 2),
-    d.ShardedDim: (1, 2),
-    d.SimpleShardedDim: (1, 2, 3),
-    d.ValueInfo: (1, 2, 3, 4),
-    d.TensorAnnotation: (1, 2),
-    d.TrainingInfo: (1, 2, 3, 4),
-    d.Function: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
-    d.DeviceConfiguration: (1, 2, 3),
-}
-"""The numbers of the fields of each message in onnx.proto, in the order of the fields of its record."""
-
 _PACKED: Final = {
     "float_data": Kind.FLOAT,
     "int32_data": Kind.INT32,
@@ -98,11 +129,6 @@ _KINDS: Final = {
 """The kinds of fields that are not messages, where they do not follow from the type in the record."""
 
 _KINDS_OF_TYPES: Final = {int: Kind.INT64, str: Kind.STRING, bytes: Kind.BYTES}
-_ONEOFS: Final = {
-    d.Type: ("value", [name for name in d.Type.__struct_fields__ if name.endswith("_type")]),
-    d.Dimension: ("value", ["dim_value", "dim_param"]),
-    d.SimpleShardedDim: ("dim", ["dim_value", "dim_param"]),
-}
 
 
 def _fields(record: type[d.Record], numbers: tuple[int, ...]) -> Iterator[Field]:
@@ -120,32 +146,6 @@ def _fields(record: type[d.Record], numbers: tuple[int, ...]) -> Iterator[Field]
 
 FIELDS: Final = {record: tuple(_fields(record, numbers)) for record, numbers in _NUMBERS.items()}
 """Every message's fields, in the order of their numbers, which is also the order of the record's fields."""
-
-_NAMES: Final = (
-    *("UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS"),
-    *("GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"),
-)
-ATTRIBUTE_TYPE_NAMES: Final[dict[int, str]] = dict(enumerate(_NAMES))
-"""AttributeProto.AttributeType by number."""
-
-ATTRIBUTE_TYPES: Final[dict[str, int]] = {name: number for number, name in ATTRIBUTE_TYPE_NAMES.items()}
-
-_PAYLOADS: Final = (
-    *("f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"),
-    *("sparse_tensor", "sparse_tensors", "tp", "type_protos"),
-)
-ATTRIBUTE_PAYLOADS: Final[dict[int, str]] = dict(enumerate(_PAYLOADS, 1))
-"""The field of AttributeProto that holds the value, by type."""
-
-DATA_LOCATION_NAMES: Final[dict[int, str]] = {0: "DEFAULT", 1: "EXTERNAL"}
-DATA_LOCATIONS: Final[dict[str, int]] = {name: number for number, name in DATA_LOCATION_NAMES.items()}
-
-
-_FIELDS: Final = Attribute.__struct_fields__
-_EMPTY: Final = [*astuple(Attribute())]
-_NAME: Final = _FIELDS.index("name")
-_TYPE: Final = _FIELDS.index("type")
-_PAYLOAD_INDEX: Final = {kind: _FIELDS.index(name) for kind, name in ATTRIBUTE_PAYLOADS.items()}
 
 
 def short_payload(attribute: Attribute) -> tuple[int, Any] | None:

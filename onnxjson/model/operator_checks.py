@@ -38,6 +38,14 @@ _EXPERIMENTAL: Final = frozenset(
 )
 """Former operators of the default domain without a version, which onnx's checker still accepts."""
 
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
+
+_Values: TypeAlias = ChainMap[str, int | None]
+"""The known data types of the values of a graph, before those of the graphs around it."""
+
+_Key: TypeAlias = tuple[object, ...]
+"""Identity of the attributes, the operator (3 items), number of outputs, dtypes of inputs, and which have names."""
+
 
 class Mistake(NamedTuple):
     """One thing that is wrong with a node."""
@@ -64,43 +72,43 @@ def unknown_operator(node: Node, opset: int, *, suggests: bool = True) -> Mistak
     return Mistake("unknown-operator", "/op_type", f"there is no operator {shown}", hint)
 
 
-def node_mistakes(node: Node, found: operators.Signature, opset: int) -> Iterator[Mistake]:
+def node_mistakes(node: Node, signature: operators.Signature, opset: int) -> Iterator[Mistake]:
     """Iterate over the mistakes of a node in the use of its operator, except those of dtypes."""
-    shown = visible(found.op_type)
-    if found.deprecated:
+    shown = visible(signature.op_type)
+    if signature.deprecated:
         yield Mistake("unknown-operator", "/op_type", f"{shown} was removed before version {opset} of its operators")
         return
     inputs = len(node.input)
     while inputs and not node.input[inputs - 1]:
         inputs -= 1
-    yield from count_mistakes(shown, "input", inputs, found.least_inputs, found.most_inputs)
-    yield from count_mistakes(shown, "output", len(node.output), found.least_outputs, found.most_outputs)
-    for slot, formal in enumerate(found.inputs[:inputs]):
+    yield from count_mistakes(shown, "input", inputs, signature.least_inputs, signature.most_inputs)
+    yield from count_mistakes(shown, "output", len(node.output), signature.least_outputs, signature.most_outputs)
+    for slot, formal in enumerate(signature.inputs[:inputs]):
         if formal.option == "single" and not node.input[slot]:
             yield Mistake("missing-input", f"/input/{slot}", f'{shown} needs its input {slot} ("{formal.name}")')
-    yield from _attribute_mistakes(node, found, shown, opset)
+    yield from _attribute_mistakes(node, signature, shown, opset)
 
 
-def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int) -> Iterator[Mistake]:
+def count_mistakes(operator: str, what: str, count: int, fewest: int, most: int) -> Iterator[Mistake]:
     """Report a number of inputs or outputs that an operator does not have."""
-    if fewest <= found <= most:
+    if fewest <= count <= most:
         return
     fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
     plural = "" if fits == "1" else "s"
-    message = f"{operator} accepts {fits} {what}{plural}, but the node has {found}"
+    message = f"{operator} accepts {fits} {what}{plural}, but the node has {count}"
     code = "input-count" if what == "input" else "output-count"
-    yield Mistake(code, f"/{what}/{most}" if found > most else f"/{what}", message)
+    yield Mistake(code, f"/{what}/{most}" if count > most else f"/{what}", message)
 
 
-def _attribute_mistakes(node: Node, found: operators.Signature, shown: str, opset: int) -> Iterator[Mistake]:
+def _attribute_mistakes(node: Node, signature: operators.Signature, shown: str, opset: int) -> Iterator[Mistake]:
     segments = attribute_segments(node.attribute)
     for segment, attribute in zip(segments, node.attribute, strict=True):
         name, place = attribute.name or "", f"/attribute/{escape(segment)}"
-        formal = found.attributes.get(name)
+        formal = signature.attributes.get(name)
         if formal is None:
             if not name.startswith("__"):  # Such names are for the use of runtimes.
-                hint = _newer_attribute(found, name, opset) or suggest(name, found.attributes)
-                hint = hint or f"it has {', '.join(found.attributes) or 'none'}"
+                hint = _newer_attribute(signature, name, opset) or suggest(name, signature.attributes)
+                hint = hint or f"it has {', '.join(signature.attributes) or 'none'}"
                 message = f'{shown} has no attribute "{visible(name)}"'
                 yield Mistake("unknown-attribute", place, message, hint)
         elif attribute.type and attribute.type != formal.type:
@@ -108,11 +116,11 @@ def _attribute_mistakes(node: Node, found: operators.Signature, shown: str, opse
             message = f'the attribute "{visible(name)}" of {shown} must be {wanted}, but it is {given}'
             yield Mistake("attribute-type", place, message)
     names = {each.name or "" for each in node.attribute}
-    for name, formal in found.attributes.items():
+    for name, formal in signature.attributes.items():
         if formal.required and name not in names:
             yield Mistake("missing-attribute", "", f'{shown} needs the attribute "{name}"', "add it")
-    if found.op_type == "Constant" and not found.domain and len(node.attribute) != 1:
-        yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(found.attributes)}")
+    if signature.op_type == "Constant" and not signature.domain and len(node.attribute) != 1:
+        yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(signature.attributes)}")
     for attribute, message, hint in text_mistakes(node, opset):
         segment = segments[[each is attribute for each in node.attribute].index(True)]
         yield Mistake("wrong-attribute-value", f"/attribute/{escape(segment)}", message, hint)
@@ -125,12 +133,12 @@ def _newer_attribute(found: operators.Signature, name: str, opset: int) -> str:
     return "" if later is None else f"it has it since version {later}; the model imports {opset}"
 
 
-def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
+def dtype_mistake(node: Node, signature: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
     """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known."""
     operator = visible(node.op_type or "")
     bound: dict[str, tuple[int, str]] = {}
     for slot, name in enumerate(node.input):
-        formal = found.input_at(slot)
+        formal = signature.input_at(slot)
         if not name or formal is None:
             continue
         if not formal.is_homogeneous:
@@ -161,27 +169,24 @@ def dtype_of_type(kind: Type | None) -> int | None:
     return None if kind is None or kind.tensor_type is None else kind.tensor_type.elem_type
 
 
-_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
-
-
 def dtype_attribute(node: Node) -> str | None:
     """Return the attribute that determines the dtype of a node's output."""
     return None if operators.plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
 
 
-def produced_dtype(node: Node, found: operators.Signature | None, slot: int) -> int | str | None:
+def produced_dtype(node: Node, signature: operators.Signature | None, slot: int) -> int | str | None:
     """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
     attribute = dtype_attribute(node)
     if attribute is not None:
         value = next((each for each in node.attribute if each.name == attribute), None)
         return None if value is None else value.i if value.t is None else value.t.data_type
-    if found is None or not found.outputs:
+    if signature is None or not signature.outputs:
         return None
-    output = found.outputs[min(slot, len(found.outputs) - 1)]
+    output = signature.outputs[min(slot, len(signature.outputs) - 1)]
     if len(output.types) == 1:
         return dtype_of_type(output.types[0])
     for place, name in enumerate(node.input):
-        formal = found.input_at(place)  # an invalid node can have inputs that its operator does not have
+        formal = signature.input_at(place)  # an invalid node can have inputs that its operator does not have
         if name and formal is not None and formal.is_homogeneous and formal.variable == output.variable:
             return name
     return None
@@ -203,12 +208,12 @@ def check_operators(model: Model) -> tuple[Finding, ...]:
     return tuple(_grouped([*_Checker(model).findings()]))
 
 
-def _grouped(found: Sequence[Finding]) -> list[Finding]:
+def _grouped(findings: Sequence[Finding]) -> list[Finding]:
     """Join the findings that one older version in opset_import causes at many nodes."""
     groups: dict[tuple[str, str], list[Finding]] = {}
-    for each in found:
-        key = each.address if "; the model imports" not in each.hint else ""
-        groups.setdefault((key, each.message), []).append(each)
+    for finding in findings:
+        key = finding.address if "; the model imports" not in finding.hint else ""
+        groups.setdefault((key, finding.message), []).append(finding)
     joined = []
     for (address, message), members in groups.items():
         if address or len(members) == 1:
@@ -217,10 +222,6 @@ def _grouped(found: Sequence[Finding]) -> list[Finding]:
             nodes = listed([each.address.partition("/attribute/")[0].removesuffix("/op_type") for each in members])
             joined.append(replace(members[0], message=f"{message}, at {len(members):,} nodes ({nodes})"))
     return joined
-
-
-_Values: TypeAlias = ChainMap[str, int | None]
-"""The known data types of the values of a graph, before those of the graphs around it."""
 
 
 class _Valid(NamedTuple):
@@ -232,9 +233,6 @@ class _Valid(NamedTuple):
 
 
 _Judgement: TypeAlias = tuple[Sequence[Mistake], _Valid]
-
-_Key: TypeAlias = tuple[object, ...]
-"""Identity of the attributes, the operator (3 items), number of outputs, dtypes of inputs, and which have names."""
 
 
 class _Checker:
@@ -298,11 +296,13 @@ class _Checker:
                     yield Finding(severity="error", code=code, address=at + part, message=message, hint=hint)
                 if not mistakes:
                     self._valid[key] = valid
-            made, has_graphs = valid
-            if count == 1 and made[0] and outputs[0]:
-                known[outputs[0]] = made[0]
+            produced, has_graphs = valid
+            if count == 1 and produced[0] and outputs[0]:
+                known[outputs[0]] = produced[0]
             else:
-                known.update([(name, dtype or stated().get(name)) for name, dtype in zip(outputs, made, strict=True)])
+                known.update(
+                    [(name, dtype or stated().get(name)) for name, dtype in zip(outputs, produced, strict=True)]
+                )
                 known.pop("", None)
             if has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
@@ -325,30 +325,30 @@ class _Checker:
         names, types = tuple([each.name for each in attributes]), tuple([each.type for each in attributes])
         texts = tuple([each.s or each.strings for each in attributes])
         alike = names, types, texts, any(graphs), *key[1:]
-        found = self._alike.get(alike)
-        if found is None:
-            found = self._judge(node, dtype_of)
-            if not any([each.code == "input-dtype" for each in found[0]]):  # whose text has names of values
-                self._alike[alike] = found
-        return found
+        judgement = self._alike.get(alike)
+        if judgement is None:
+            judgement = self._judge(node, dtype_of)
+            if not any([each.code == "input-dtype" for each in judgement[0]]):  # whose text has names of values
+                self._alike[alike] = judgement
+        return judgement
 
     def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> _Judgement:
         domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
         opset = self._opsets.get(domain) or 0
-        found: operators.Signature | None = None
+        signature: operators.Signature | None = None
         mistakes: list[Mistake] = []
         if op_type and operators.operator_key(node) not in self._functions and self._is_judged(domain, op_type, opset):
-            signature = operators.table_signature if self._is_quick else operators.operator_signature
-            found = signature(domain, op_type, opset)
-            if found is None:
+            lookup = operators.table_signature if self._is_quick else operators.operator_signature
+            signature = lookup(domain, op_type, opset)
+            if signature is None:
                 self._suggestions -= 1
                 mistakes.append(unknown_operator(node, opset, suggests=self._suggestions >= 0))
             else:
-                mistakes += node_mistakes(node, found, opset)
-                wrong_dtype = None if mistakes else dtype_mistake(node, found, dtype_of)
+                mistakes += node_mistakes(node, signature, opset)
+                wrong_dtype = None if mistakes else dtype_mistake(node, signature, dtype_of)
                 mistakes += [] if wrong_dtype is None else [wrong_dtype]
-        made = [None if mistakes else produced_dtype(node, found, slot) for slot in range(len(node.output))]
-        dtypes = tuple([dtype_of(each) if isinstance(each, str) else each for each in made])
+        produced = [None if mistakes else produced_dtype(node, signature, slot) for slot in range(len(node.output))]
+        dtypes = tuple([dtype_of(each) if isinstance(each, str) else each for each in produced])
         return mistakes, _Valid(dtypes, any([each.g or each.graphs for each in node.attribute]))
 
     def _is_judged(self, domain: str, op_type: str, opset: int) -> bool:

@@ -30,6 +30,24 @@ _FROZEN: Final = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.previe
 
 Option = Literal["single", "optional", "variadic"]
 
+_COMMUTATIVE: Final = frozenset(
+    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
+)
+
+OperatorKey: TypeAlias = tuple[str, str, str]
+"""Identity of an operator or function: domain ("" for the default one), name, overload."""
+
+_PAYLOADS: Final[dict[int, Callable[[Any], Any]]] = {
+    ATTRIBUTE_TYPES["FLOAT"]: lambda number: struct.pack("<f", number),
+    ATTRIBUTE_TYPES["INT"]: int,
+    ATTRIBUTE_TYPES["STRING"]: str.encode,
+    ATTRIBUTE_TYPES["INTS"]: tuple,
+    ATTRIBUTE_TYPES["STRINGS"]: lambda texts: tuple(map(str.encode, texts)),
+}
+"""Types of defaults, and functions that convert defaults in the file to values of an `Attribute`."""
+
+_TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")
+
 
 class FormalRow(msgspec.Struct, array_like=True, frozen=True):
     """An input or output; see `Formal`."""
@@ -98,11 +116,6 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
     return {name: next(iter(kinds)) for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-_COMMUTATIVE: Final = frozenset(
-    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
-)
-
-
 def is_commutative(domain: str | None, op_type: str | None) -> bool:
     """Whether the inputs of an operator of ONNX may be in any order."""
     return op_type in _COMMUTATIVE and not plain_domain(domain)
@@ -111,10 +124,6 @@ def is_commutative(domain: str | None, op_type: str | None) -> bool:
 def plain_domain(domain: str | None) -> str:
     """Return a domain with "" for the default one, which is also written as absent and as ``ai.onnx``."""
     return "" if domain is None or domain == "ai.onnx" else domain
-
-
-OperatorKey: TypeAlias = tuple[str, str, str]
-"""Identity of an operator or function: domain ("" for the default one), name, overload."""
 
 
 def operator_key(node: d.Node) -> OperatorKey:
@@ -236,7 +245,6 @@ def _formal_of_row(formal: FormalRow, row: OperatorRow) -> Formal:
     )
 
 
-@lru_cache(maxsize=256)
 def _types(names: tuple[str, ...]) -> tuple[d.Type, ...]:
     return tuple([type_of(each) for each in names])
 
@@ -272,16 +280,6 @@ def default_value(default: "AttributeProto") -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-_PAYLOADS: Final[dict[int, Callable[[Any], Any]]] = {
-    ATTRIBUTE_TYPES["FLOAT"]: lambda number: struct.pack("<f", number),
-    ATTRIBUTE_TYPES["INT"]: int,
-    ATTRIBUTE_TYPES["STRING"]: str.encode,
-    ATTRIBUTE_TYPES["INTS"]: tuple,
-    ATTRIBUTE_TYPES["STRINGS"]: lambda texts: tuple(map(str.encode, texts)),
-}
-"""Types of defaults, and functions that convert defaults in the file to values of an `Attribute`."""
-
-
 @lru_cache(maxsize=1024)
 def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, d.Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name."""
@@ -305,7 +303,6 @@ def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
         return None
 
 
-@lru_cache(maxsize=4096)
 def since_version(domain: str | None, op_type: str | None, opset: int | None) -> int | None:
     """Return the version that introduced an operator as it is in an opset (None: the newest), or None if unknown."""
     schema = _schema(plain_domain(domain), op_type or "", opset)
@@ -341,14 +338,12 @@ def known_operators(domain: str | None) -> frozenset[str]:
     return frozenset(schema.name for schema in defs.get_all_schemas() if schema.domain == plain)
 
 
-@lru_cache(maxsize=1024)
 def known_attributes(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, bool] | None:
     """Return the attributes of an operator as of an opset, and whether it requires them; None if unknown."""
     schema = _schema(plain_domain(domain), op_type or "", opset)
     return None if schema is None else {name: each.required for name, each in schema.attributes.items()}
 
 
-@lru_cache(maxsize=256)
 def ir_version_for(domain: str, opset: int) -> int:
     """Return the lowest IR version that a model with this operator set may have; 1 if unknown."""
     from onnx import helper
@@ -356,10 +351,6 @@ def ir_version_for(domain: str, opset: int) -> int:
     return int(helper.OP_SET_ID_VERSION_MAP.get((plain_domain(domain) or "ai.onnx", opset), 1))
 
 
-_TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")
-
-
-@lru_cache(maxsize=512)
 def type_of(text: str) -> d.Type:
     """Return the type that onnx.defs spells ``seq(tensor(float))``, without a shape."""
     return parse_type(_TENSOR.sub(r"\1", text.strip()).replace("sparse_tensor(", "sparse("))

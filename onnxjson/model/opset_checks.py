@@ -9,7 +9,7 @@ from onnxjson.model.operators import function_key, newest_version, operator_key,
 
 def check_opsets(model: Model) -> tuple[Finding, ...]:
     """Return warnings about imported versions that are newer than the newest known one, with the nodes not checked."""
-    found = []
+    findings = []
     owners: list[tuple[str, Model | Function]] = [("", model)]
     owners += [(f"/functions/{position}", each) for position, each in enumerate(model.functions)]
     for address, owner in owners:
@@ -22,17 +22,17 @@ def check_opsets(model: Model) -> tuple[Finding, ...]:
                 name = domain or "ai.onnx"
                 message = f"version {version} of {name} is newer than the newest known one, {newest}"
                 hint = f"{_not_checked(model, domain, address)}, and runtimes may refuse the model"
-                found.append(_warning("unknown-opset", f"{address}/opset_import/{position}", message, hint))
-    return tuple(found)
+                findings.append(_warning("unknown-opset", f"{address}/opset_import/{position}", message, hint))
+    return tuple(findings)
 
 
 def unknown_domains(model: Model) -> tuple[Finding, ...]:
     """Return warnings about nodes whose operators are not checked, since onnx does not know their domain."""
-    own = {function_key(each) for each in model.functions}
+    local_functions = {function_key(each) for each in model.functions}
     first: dict[str, str] = {}
     for ref in index_of(model).nodes():
         domain = plain_domain(ref.node.domain)
-        if domain not in operator_table().newest and operator_key(ref.node) not in own:
+        if domain not in operator_table().newest and operator_key(ref.node) not in local_functions:
             first.setdefault(domain, ref.address)
     return tuple([
         _warning("unknown-domain", at, f'onnx does not know the operators of "{visible(domain)}"',
@@ -43,12 +43,12 @@ def unknown_domains(model: Model) -> tuple[Finding, ...]:
 
 def _not_checked(model: Model, domain: str, within: str | None = None) -> str:
     """Count the nodes of a domain, in a function or outside of all functions if `within` is given."""
-    own = {function_key(each) for each in model.functions}
+    local_functions = {function_key(each) for each in model.functions}
     count = len([
         ref
         for ref in index_of(model).nodes()
         if plain_domain(ref.node.domain) == domain
-        and operator_key(ref.node) not in own
+        and operator_key(ref.node) not in local_functions
         and (within is None or within == (ref.scope.root.address if ref.scope.root.kind == "function" else ""))
     ])  # fmt: skip
     return f"{counted(count, 'node')} of this domain {'was' if count == 1 else 'were'} not checked"

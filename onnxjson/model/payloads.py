@@ -119,13 +119,13 @@ class Payload:
 
     def part(self, start: int, length: int) -> bytes:
         """Return some of the bytes, fewer at the end; those before them are read only where this cannot be avoided."""
-        found, at = b"", 0
+        content, at = b"", 0
         for piece in self.chunks():
-            found += piece[max(start - at, 0) : max(start + length - at, 0)]
+            content += piece[max(start - at, 0) : max(start + length - at, 0)]
             at += len(piece)
             if at >= start + length:
                 break
-        return found
+        return content
 
     @property
     def sha256(self) -> str:

@@ -24,6 +24,27 @@ _SHOWN: Final = 8
 
 Part = TypeVar("Part", bound=d.Record)
 
+_NAMES: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
+    d.Function: ("input", "output"),
+    d.Node: ("input", "output"),
+    d.ValueInfo: ("name",),
+    d.Tensor: ("name",),
+    d.TensorAnnotation: ("tensor_name",),
+    d.ShardingSpec: ("tensor_name",),
+    d.StringStringEntry: ("value",),
+}
+"""The fields that have the name of a value, or several names."""
+
+_INSIDE: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
+    d.Graph: ("node", "value_info", "input", "output", "initializer", "sparse_initializer", "quantization_annotation"),
+    d.Function: ("node", "value_info"),
+    d.Node: ("device_configurations",),
+    d.NodeDeviceConfiguration: ("sharding_spec",),
+    d.SparseTensor: ("values",),
+    d.TensorAnnotation: ("quant_parameter_tensor_names",),
+}
+"""The fields that have records with names of values of the same graph."""
+
 
 def free_name(wanted: str, is_taken: Callable[[str], object], first: int = 1) -> str:
     """Return `wanted`, or `wanted` with the first number, from `first`, that makes it a name that is not taken."""
@@ -108,19 +129,19 @@ def collisions(index: Index, names: Names) -> list[str]:
 
 
 def _by_new_name(mapping: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    old_names: dict[str, list[str]] = {}
     for old, new in mapping.items():
-        found.setdefault(new, []).append(old)
-    return found
+        old_names.setdefault(new, []).append(old)
+    return old_names
 
 
 def _undefined_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
-    found: set[str] = set()
+    undefined: set[str] = set()
     for scope in scopes:
         used = {name for node in scope.graph.node if not names.isdisjoint(node.input) for name in node.input}
         used.update([name for name in scope.output_names if name])
-        found |= {name for name in names & used if index.defining_scope(scope, name) is None}
-    return found
+        undefined |= {name for name in names & used if index.defining_scope(scope, name) is None}
+    return undefined
 
 
 def refuse_collisions(index: Index, names: Names) -> None:
@@ -154,28 +175,6 @@ def _effective(index: Index, names: Names) -> dict[Scope, dict[str, str]]:
         inherited = {old: new for old, new in around.items() if not scope.defines(old)} if around else {}
         effective[scope] = inherited | dict(names.get(scope, {}))
     return effective
-
-
-_NAMES: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
-    d.Function: ("input", "output"),
-    d.Node: ("input", "output"),
-    d.ValueInfo: ("name",),
-    d.Tensor: ("name",),
-    d.TensorAnnotation: ("tensor_name",),
-    d.ShardingSpec: ("tensor_name",),
-    d.StringStringEntry: ("value",),
-}
-"""The fields that have the name of a value, or several names."""
-
-_INSIDE: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
-    d.Graph: ("node", "value_info", "input", "output", "initializer", "sparse_initializer", "quantization_annotation"),
-    d.Function: ("node", "value_info"),
-    d.Node: ("device_configurations",),
-    d.NodeDeviceConfiguration: ("sharding_spec",),
-    d.SparseTensor: ("values",),
-    d.TensorAnnotation: ("quant_parameter_tensor_names",),
-}
-"""The fields that have records with names of values of the same graph."""
 
 
 def _with_names(record: Part, mapping: Mapping[str, str]) -> Part:

@@ -19,6 +19,9 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0
 _LONGEST_DECIMAL = 400
 """Characters of a decimal string that can still be a float64."""
 
+_PACK32 = struct.Struct("<f").pack
+_PACK64 = struct.Struct("<d").pack
+
 
 class WrittenFloat(float):
     """A JSON number with a point or exponent that is an integer as float64; its digits decide whether it is one."""
@@ -60,11 +63,11 @@ def json_float(text: str) -> float:
 class ElementError(ValueError):
     """A JSON value that is not an element of its dtype."""
 
-    def __init__(self, found: str, fits: str, index: int = 0) -> None:
-        super().__init__(f"element {index}: found {found}, expected {fits}")
+    def __init__(self, value: str, fits: str, index: int = 0) -> None:
+        super().__init__(f"element {index}: found {value}, expected {fits}")
         self.index = index
         """Position in the flat list."""
-        self.found = found
+        self.found = value
         """The value, short and printable."""
         self.fits = fits
         """The values that are accepted."""
@@ -179,7 +182,3 @@ def float64_bits(value: object) -> bytes:
     if isinstance(value, float) and math.isfinite(value):
         return _PACK64(value)
     return float_bits(FLOAT64, value).to_bytes(8, "little")
-
-
-_PACK32 = struct.Struct("<f").pack
-_PACK64 = struct.Struct("<d").pack

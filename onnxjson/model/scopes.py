@@ -20,6 +20,23 @@ Kind = Literal["main", "subgraph", "function", "training"]
 Consumer = tuple[int | None, int]
 """A consumer of a value: the position of a node (None: the outputs of the graph) and of its input."""
 
+POSITION_BITS: Final = 40
+"""The low bits of the number of a node, which are its position in its graph."""
+
+_POSITION: Final = (1 << POSITION_BITS) - 1
+
+_NAMES_BY_FIELDS: Final = {
+    ("input",): ("inputs", "types"),
+    ("output",): ("consumers", "types"),
+    ("value_info",): ("types",),
+    ("initializer",): ("initializers",),
+    ("sparse_initializer",): ("sparse_initializers",),
+}
+"""The tables of `Scope` by the fields, other than nodes, that they depend on."""
+
+SEARCHES: Final = 8
+"""Searches through all nodes before a table is built."""
+
 
 class NodeRef(NamedTuple):
     """One node of a model: its graph and its position there."""
@@ -36,12 +53,6 @@ class NodeRef(NamedTuple):
     def address(self) -> str:
         """Its address in the model."""
         return f"{self.scope.address}/node/{self.position}"
-
-
-POSITION_BITS: Final = 40
-"""The low bits of the number of a node, which are its position in its graph."""
-
-_POSITION: Final = (1 << POSITION_BITS) - 1
 
 
 class NodeRefs(Sequence[NodeRef]):
@@ -277,10 +288,10 @@ class Scope:
             return self.consumers.get(name, ())
         self._asked += 1
         nodes = self.graph.node
-        found: list[Consumer] = []
+        consumers: list[Consumer] = []
         for place in self.having("input", name):
-            found += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
-        return found + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
+            consumers += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
+        return consumers + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
 
     def defines(self, name: str) -> bool:
         """Whether the name is an input, a constant or an output of a node of this graph."""
@@ -317,16 +328,6 @@ class Scope:
         return None
 
 
-_NAMES_BY_FIELDS: Final = {
-    ("input",): ("inputs", "types"),
-    ("output",): ("consumers", "types"),
-    ("value_info",): ("types",),
-    ("initializer",): ("initializers",),
-    ("sparse_initializer",): ("sparse_initializers",),
-}
-"""The tables of `Scope` by the fields, other than nodes, that they depend on."""
-
-
 def _move_consumers(
     consumers: dict[str, tuple[Consumer, ...]], position: int, old: Sequence[str], new: Sequence[str]
 ) -> None:
@@ -346,16 +347,12 @@ def _order(consumer: Consumer) -> tuple[bool, int, int]:
     return position is None, position or 0, slot
 
 
-SEARCHES: Final = 8
-"""Searches through all nodes before a table is built."""
-
-
 def _first(names: Sequence[str | None]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for position, name in enumerate(names):
         if name:
-            found.setdefault(name, position)
-    return found
+            positions.setdefault(name, position)
+    return positions
 
 
 def find_scopes(model: Model) -> Iterator[Scope]:

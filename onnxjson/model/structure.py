@@ -43,7 +43,7 @@ def check_structure(model: Model, *, causes: bool = False) -> tuple[Finding, ...
 
 def check_dims(model: Model) -> tuple[Finding, ...]:
     """Return warnings about dimensions of the main graph whose name is probably meant as an unknown size."""
-    found = []
+    findings = []
     plain: set[int] = set()  # types by identity, which many values share
     graph = model.graph or Graph()
     for kind, values in (("input", graph.input), ("output", graph.output), ("value_info", graph.value_info)):
@@ -56,13 +56,13 @@ def check_dims(model: Model) -> tuple[Finding, ...]:
                     message = f"a dimension has the name {dim.dim_param}"
                     hint = "an unknown size is written ?"
                     address = f"/graph/{kind}/{position}/type"
-                    found.append(
+                    findings.append(
                         Finding(severity="warning", code="suspicious-name", address=address, message=message, hint=hint)
                     )
                     break
             else:
                 plain.add(id(value.type))
-    return tuple(found)
+    return tuple(findings)
 
 
 class _Scope:
@@ -77,12 +77,12 @@ class _Scope:
     @cached_property
     def later(self) -> dict[str, int]:
         """Outputs of nodes: name -> position of the first node with that output; only names that are wrong need it."""
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         for position, node in enumerate(self.nodes):
             for name in node.output:
                 if name:
-                    found.setdefault(name, position)
-        return found
+                    positions.setdefault(name, position)
+        return positions
 
     def chain(self) -> "Iterator[_Scope]":
         """Iterate over this scope and those around it, innermost first."""
@@ -283,11 +283,11 @@ class _Checker:
 
     def _outer_name(self, name: str, address: str, scope: _Scope) -> None:
         """Report a name that is not defined in its own graph, unless a graph around it defines it."""
-        for each in scope.chain():
-            if name in each.known:
+        for outer in scope.chain():
+            if name in outer.known:
                 return
-            if name in each.later:
-                self._not_sorted(name, each.later[name], address)
+            if name in outer.later:
+                self._not_sorted(name, outer.later[name], address)
                 return
         self._undefined("undefined-input", address, f'nothing produces the input "{visible(name)}"', name, scope)
 
@@ -329,13 +329,13 @@ class _Checker:
                 self._add("missing-opset", address, f"{owner} has no opset_import", hint)
             return
         known: dict[str, int | None] = {}
-        for position, each in enumerate(imports):
-            domain = plain_domain(each.domain)
+        for position, imported in enumerate(imports):
+            domain = plain_domain(imported.domain)
             if domain in known:
                 message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
                 hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
                 self._add("duplicate-opset", f"{address}/opset_import/{position}", message, hint)
-            known.setdefault(domain, each.version)
+            known.setdefault(domain, imported.version)
         for domain, at in self._domains.items():
             if plain_domain(domain) not in known:
                 message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 BINS: Final = 10
 """Bins of a histogram; of whole numbers there may be fewer."""
 
+MOST: Final = 1 << 21
+"""Elements that are sorted (16 MiB of them)."""
+
+QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+_MOST_DISTINCT: Final = 4096
+
 
 class Histogram(NamedTuple):
     """Number of finite elements in each bin; a bin includes its lower edge, the last one both edges."""
@@ -89,15 +96,15 @@ def first_tokens(tensor: Tensor, count: int) -> list[str]:
 
     Padding bits and bools other than 0 and 1 are read as a runtime reads them. Strings have none.
     """
-    found: list[str] = []
+    tokens: list[str] = []
     for array in _elements(tensor):
-        part = array[: count - len(found)]
+        part = array[: count - len(tokens)]
         raw = tensors.from_numpy(part).raw_data
         if isinstance(raw, bytes) and tensor.data_type is not None:
-            found += elements.tokens(tensor.data_type, raw, len(part)) or ()
-        if len(found) >= count:
+            tokens += elements.tokens(tensor.data_type, raw, len(part)) or ()
+        if len(tokens) >= count:
             break
-    return found
+    return tokens
 
 
 def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
@@ -176,7 +183,7 @@ def _histogram(arrays: "Callable[[], Iterator[NDArray[Any]]]", total: _Total, bi
     low, high = total.minimum, total.maximum
     if not bins or low is None or high is None or low == high or not math.isfinite(float(high) - float(low)):
         return None
-    edges = _edges(low, high, bins, whole=total.whole)
+    edges = _edges(low, high, bins, is_integral=total.whole)
     if not (numpy.diff(edges) > 0).all():
         return None
     counts = numpy.zeros(len(edges) - 1, numpy.int64)
@@ -186,21 +193,15 @@ def _histogram(arrays: "Callable[[], Iterator[NDArray[Any]]]", total: _Total, bi
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
 
 
-def _edges(low: float, high: float, bins: int, *, whole: bool) -> "numpy.ndarray[Any, numpy.dtype[numpy.float64]]":
+def _edges(
+    low: float, high: float, bins: int, *, is_integral: bool
+) -> "numpy.ndarray[Any, numpy.dtype[numpy.float64]]":
     import numpy
 
-    if not whole:
+    if not is_integral:
         return numpy.linspace(low, high, bins + 1)
     width = -(-(int(high) - int(low) + 1) // bins)
     return numpy.array([float(edge) for edge in range(int(low), int(high) + width + 1, width)])
-
-
-MOST: Final = 1 << 21
-"""Elements that are sorted (16 MiB of them)."""
-
-QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-_MOST_DISTINCT: Final = 4096
 
 
 class Spread(NamedTuple):

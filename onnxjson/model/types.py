@@ -6,7 +6,6 @@ written in the full form of its message instead.
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeVar
 
 from msgspec.structs import astuple, replace
@@ -29,10 +28,10 @@ _DIM_FITS = "`?`, a name or a number from 0"
 class TypeSyntaxError(ValueError):
     """A text is not a type. ``position`` counts characters from 0; ``found`` and ``fits`` are phrases for a message."""
 
-    def __init__(self, position: int, found: str, fits: str) -> None:
-        super().__init__(f"{found}; {fits}" if fits else found)
+    def __init__(self, position: int, problem: str, fits: str) -> None:
+        super().__init__(f"{problem}; {fits}" if fits else problem)
         self.position = position
-        self.found = found
+        self.found = problem
         self.fits = fits
 
 
@@ -84,19 +83,18 @@ def innermost(declared: d.Type | None) -> d.Type | None:
     return declared
 
 
-@lru_cache(1024)
 def contradict(one: d.Type | None, other: d.Type | None) -> bool:
     """Whether two types that are stated of one tensor differ in the data type, the rank or a size."""
-    tensor, its = [None if each is None else each.tensor_type for each in (one, other)]
-    if tensor is None or its is None:
+    tensor, other_tensor = [None if each is None else each.tensor_type for each in (one, other)]
+    if tensor is None or other_tensor is None:
         return False
-    if tensor.elem_type and its.elem_type and tensor.elem_type != its.elem_type:
+    if tensor.elem_type and other_tensor.elem_type and tensor.elem_type != other_tensor.elem_type:
         return True
-    if tensor.shape is None or its.shape is None:
+    if tensor.shape is None or other_tensor.shape is None:
         return False
-    if len(tensor.shape.dim) != len(its.shape.dim):
+    if len(tensor.shape.dim) != len(other_tensor.shape.dim):
         return True
-    sizes = [(a.dim_value, b.dim_value) for a, b in zip(tensor.shape.dim, its.shape.dim, strict=True)]
+    sizes = [(a.dim_value, b.dim_value) for a, b in zip(tensor.shape.dim, other_tensor.shape.dim, strict=True)]
     return any([None not in pair and pair[0] != pair[1] for pair in sizes])
 
 

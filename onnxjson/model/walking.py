@@ -23,6 +23,13 @@ from onnxjson.model.tensors import is_external
 Found = TypeVar("Found", bound=Record)
 Whole = TypeVar("Whole", bound=Record)
 
+Body = Graph | Function
+"""A graph, or the body of a function."""
+
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+_OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
+
 
 def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
     """Yield every record of a kind in `record`, itself included, the outer before the inner, in the order of fields."""
@@ -53,7 +60,7 @@ def _fertile(members: Sequence[Record], kind: type[Record], barren: dict[int, bo
     fields = fields_leading_to(type(members[0]), kind)
     if isinstance(members[0], kind) or len(fields) != 1 or not fields[0][1]:
         return members
-    found = []
+    fertile = []
     lists: Iterable[tuple[Record, ...]] = map(attrgetter(fields[0][0]), members)
     for member, inner in zip(members, lists, strict=True):
         if inner:
@@ -64,8 +71,8 @@ def _fertile(members: Sequence[Record], kind: type[Record], barren: dict[int, bo
                 has = any([getattr(each, name) for each in inner for name in leading])
                 is_barren = barren[id(inner)] = not (is_kind or has)
             if not is_barren:
-                found.append(member)
-    return found
+                fertile.append(member)
+    return fertile
 
 
 def tensors_of(record: Record) -> Iterator[Tensor]:
@@ -184,18 +191,14 @@ def fields_leading_to(message: type[Record], kind: type[Record]) -> tuple[tuple[
 
 @cache
 def _reachable(message: type[Record]) -> frozenset[type[Record]]:
-    found = {message}
+    reachable = {message}
     pending = [message]
     while pending:
         for field in FIELDS[pending.pop()]:
-            if field.message is not None and field.message not in found:
-                found.add(field.message)
+            if field.message is not None and field.message not in reachable:
+                reachable.add(field.message)
                 pending.append(field.message)
-    return frozenset(found)
-
-
-Body = Graph | Function
-"""A graph, or the body of a function."""
+    return frozenset(reachable)
 
 
 def rebuild(index: Index, change: Callable[[Scope, Body], Body]) -> Model:
@@ -240,9 +243,6 @@ def called_functions(functions: tuple[Function, ...], roots: Iterable[Record]) -
     )
 
 
-_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-
-
 class StoredTensor(NamedTuple):
     """One tensor of a model."""
 
@@ -274,20 +274,17 @@ def stored_tensors(index: Index) -> Iterator[StoredTensor]:
                     yield from _tensors_in(at, attribute, _OF_ATTRIBUTE, is_weight=False)
 
 
-_OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
-
-
 def _tensors_in(at: str, record: Record, fields: Sequence[str], *, is_weight: bool) -> Iterator[StoredTensor]:
     """Yield the tensors in some fields of a record, and those of sparse tensors."""
     for field in fields:
         value = getattr(record, field)
         is_many = isinstance(value, tuple)
-        for position, each in enumerate(value if is_many else (value,)):
+        for position, member in enumerate(value if is_many else (value,)):
             place = f"{at}/{field}/{position}" if is_many else f"{at}/{field}"
-            if isinstance(each, Tensor):
-                yield StoredTensor(place, each, is_weight)
-            elif isinstance(each, SparseTensor):
-                yield from _tensors_in(place, each, ("values", "indices"), is_weight=is_weight)
+            if isinstance(member, Tensor):
+                yield StoredTensor(place, member, is_weight)
+            elif isinstance(member, SparseTensor):
+                yield from _tensors_in(place, member, ("values", "indices"), is_weight=is_weight)
 
 
 def stored_bytes(tensor: Tensor) -> int:

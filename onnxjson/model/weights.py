@@ -68,12 +68,12 @@ class WeightTotals(NamedTuple):
 def weight_totals(constants: Iterable[Held]) -> WeightTotals:
     """Count constants."""
     elements = weights = others = 0
-    for each in constants:
-        if each.is_weight:
-            elements += element_count(each.tensor.dims)
-            weights += stored_bytes(each.tensor)
+    for constant in constants:
+        if constant.is_weight:
+            elements += element_count(constant.tensor.dims)
+            weights += stored_bytes(constant.tensor)
         else:
-            others += stored_bytes(each.tensor)
+            others += stored_bytes(constant.tensor)
     return WeightTotals(elements, weights, others)
 
 

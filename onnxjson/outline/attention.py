@@ -6,7 +6,7 @@ block grows over layout operators and projections whose values nothing else cons
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onnxjson.outline.flow import Flow
@@ -29,11 +29,18 @@ class Units:
         self.units = list(units)
         self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
         self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
-        self.uses.update(flow.outputs)
+        self.uses.update(list(flow.outputs))
         self.users: dict[str, list[int]] = {}
         for number, unit in enumerate(units):
             for name in dict.fromkeys(unit.operands):
                 self.users.setdefault(name, []).append(number)
+
+    def with_units(self, replaced: Mapping[int, Unit | None]) -> "Units":
+        """Return the units with others in place of those with these numbers; None leaves one out."""
+        if not replaced:
+            return self
+        numbered = enumerate(self.units)
+        return Units(self.flow, [unit for at, each in numbered if (unit := replaced.get(at, each)) is not None])
 
     def producer(self, name: str) -> int:
         """Return the number of the unit that produces a value; -1 for other values."""
@@ -87,9 +94,9 @@ class Units:
         return None
 
 
-def with_attention(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_attention(graph: Units) -> Units:
     """Return the units with those of each attention as one block."""
-    graph = Units(flow, units)
+    units = graph.units
     replaced: dict[int, Unit | None] = {}
     for number, softmax in enumerate(units):
         if softmax.head == "Softmax" and number not in replaced:
@@ -97,7 +104,34 @@ def with_attention(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             if found.grow():
                 replaced.update(dict.fromkeys(found.inside))
                 replaced[found.last] = found.block()
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return _with_conditions(graph.with_units(replaced))
+
+
+def _with_conditions(graph: Units) -> Units:
+    """Return the units with the condition of a mask that chooses between two constants as the mask, not expanded.
+
+    That is so in the attentions that use it; the nodes belong to the first of them.
+    """
+    replaced: dict[int, Unit | None] = {}
+    for number, unit in reversed(list(enumerate(graph.units))):
+        is_choice = unit.head == "Where" and all([graph.flow.is_weight(each) for each in unit.operands[1:]])
+        if not is_choice and (unit.head != "Expand" or len(unit.operands) != 1):
+            continue
+        name = unit.outputs[0]
+        users = {at: replaced.get(at, graph.units[at]) for at in graph.users.get(name, ())}
+        blocks = {at: user for at, user in users.items() if user is not None and user.block == "Attention"}
+        masks = [each for user in blocks.values() for each in user.operands[-len(user.labels) :] if user.labels]
+        if not blocks or len(blocks) < len(users) or masks.count(name) != graph.uses[name]:
+            continue
+        replaced[number] = None
+        for at, user in blocks.items():
+            operands = tuple([unit.operands[0] if each == name else each for each in user.operands])
+            nodes = (*unit.nodes, *user.nodes) if at == min(blocks) else user.nodes
+            replaced[at] = user._replace(operands=operands, nodes=nodes)
+            graph.users.setdefault(unit.operands[0], []).append(at)
+        graph.uses[unit.operands[0]] += masks.count(name) - 1
+        graph.users[unit.operands[0]].remove(number)
+    return graph.with_units(replaced)
 
 
 class _Attention:
@@ -163,7 +197,9 @@ class _Attention:
                 if len(scores) != 1:
                     return None
                 (mask,) = [each for each in unit.operands if each != scores[0]]
-                self._masks.append(self._condition(mask))
+                elements = self._graph.flow.elements(mask)
+                if elements is None or any(elements):
+                    self._masks.append(mask)
                 name = scores[0]
             elif unit.head == "Where":
                 scores = [each for each in unit.operands[1:] if self._leads_to_product(each)]
@@ -178,16 +214,6 @@ class _Attention:
             else:
                 return None
         return None
-
-    def _condition(self, mask: str) -> str:
-        """Return the condition of a mask that chooses between two constants, for this attention alone."""
-        number = self._graph.producer(mask)
-        if number >= 0 and number not in self._taken and self._graph.uses[mask] == 1:
-            unit = self._graph.units[number]
-            if unit.head == "Where" and all([self._graph.flow.is_weight(each) for each in unit.operands[1:]]):
-                self.inside.add(number)
-                return unit.operands[0]
-        return mask
 
     def _leads_to_product(self, name: str) -> bool:
         """Whether a value is a product of two computed values, behind scales, masks and layout that only it uses."""
@@ -308,12 +334,18 @@ class _Attention:
         keywords += [(mark, "") for mark in self._marks]
         if not self._size or abs(self._scale * int(self._size) ** 0.5 - 1) > _TOLERANCE:
             keywords.append(("scale", f"{self._scale:.6g}"))
-        labels = ["bias=" if self._graph.flow.is_weight(name) else "mask=" for name in self._masks]
+        labels = ["bias=" if self._is_bias(name) else "mask=" for name in self._masks]
         nodes = [node for number in sorted(self.inside) if number != self.last for node in self._nodes(number)]
         return Unit(
             (*nodes, *self._nodes(self.last)), self._graph.units[self.last].outputs, "Attention",
-            (*operands, *self._masks), tuple(keywords), labels=tuple(labels), block="Attention",
+            (*operands, *self._masks), tuple(keywords), labels=tuple(labels), block="Attention", has_options=True,
         )  # fmt: skip
+
+    def _is_bias(self, name: str) -> bool:
+        """Whether an addend of the scores is no mask: a constant, or looked up or computed from products and sums."""
+        number = self._graph.producer(name)
+        head = self._graph.units[number].head if number >= 0 else ""
+        return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
     def _nodes(self, number: int) -> tuple[int, ...]:
         return self._graph.units[number].nodes

@@ -1,6 +1,5 @@
 """Convolutions with the normalization, constants and activation that follow them, as one block; gates of channels."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.outline.attention import Units
@@ -19,9 +18,9 @@ _GATE: Final = 6
 _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 
 
-def with_convolutions(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_convolutions(graph: Units) -> Units:
     """Return the units with each convolution and what follows it alone, in this order: BatchNorm, activation."""
-    graph = Units(flow, units)
+    flow, units = graph.flow, graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         if unit.head not in _CONVOLUTIONS:
@@ -43,7 +42,7 @@ def with_convolutions(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             replaced.update(dict.fromkeys(chain))
             outputs = units[chain[-1]].outputs
             replaced[chain[-1]] = unit._replace(nodes=nodes, outputs=outputs, operands=operands, keywords=tuple(marks))
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _is_padding(flow: Flow, unit: Unit) -> bool:
@@ -54,9 +53,9 @@ def _is_padding(flow: Flow, unit: Unit) -> bool:
     )
 
 
-def with_excitations(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_excitations(graph: Units) -> Units:
     """Return the units with squeeze and excitation as one block: a value times a gate from its means."""
-    graph = Units(flow, units)
+    units = graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         for gate, value in (unit.operands, unit.operands[::-1]) if unit.head == "*" else ():
@@ -68,7 +67,7 @@ def with_excitations(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
                     (*nodes, *unit.nodes), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite"
                 )
                 break
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _gate(graph: Units, name: str, value: str) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
-from onnxjson.outline.flow import Flow
+from onnxjson.outline.flow import SHOWN, Flow
 from onnxjson.outline.units import Unit
 
 WIDTH: Final = 76
@@ -19,8 +19,6 @@ DEPTH: Final = 4
 
 NAME: Final = 6
 """Nominal size of a name or number."""
-
-_ELEMENTS: Final = 4
 
 
 class Ref(NamedTuple):
@@ -34,7 +32,7 @@ class Weight(NamedTuple):
 
     name: str
     user: int
-    """The node that consumes it, whose name may say more."""
+    """The node that multiplies with it, whose module is named after it; -1 for other uses."""
 
 
 class Detail(NamedTuple):
@@ -79,7 +77,7 @@ _STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
 def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     """Return the lines of a graph, in order; each unit, after those whose values it shows, is in one of them."""
     uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
-    uses.update(flow.outputs)
+    uses.update(list(flow.outputs))
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
     found: dict[int, Statement] = {}
@@ -128,7 +126,8 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
         elif not name:
             parts[name] = Expression(("_",), (), ())
         elif flow.is_weight(name):
-            parts[name] = Expression((_constant(flow, name, unit.nodes[-1]),), (), ())
+            user = unit.nodes[-1] if unit.head in ("@", "Embedding") else -1
+            parts[name] = Expression((_constant(flow, name, user),), (), ())
         elif flow.is_computed_shape(name):
             text = "sizes(...)" if flow.is_of_sizes(name) and flow.producer(name) not in flow.entering else "[...]"
             parts[name] = Expression((Detail(text),), (), ())
@@ -139,7 +138,7 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
 
 def _constant(flow: Flow, name: str, user: int) -> Piece:
     elements = flow.elements(name)
-    if elements is None or len(elements) > _ELEMENTS:
+    if elements is None or len(elements) > SHOWN:
         return Weight(name, user)
     texts = [f"{each:.6g}" if isinstance(each, float) else visible(str(each), 20) for each in elements]
     return Detail(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
@@ -167,12 +166,14 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
         pieces += [", "] * (place > 0) + [label, *part.pieces]
     if unit.has_options:
-        pieces += [", ", Options(unit.keywords)]
+        pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
     for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
     pieces.append(")")
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(n) + NAME for n, _ in unit.keywords])
+    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat.
+    names = [name for name, _ in unit.keywords if name != "scale"]
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(name) + NAME for name in names])
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)
 

@@ -44,6 +44,9 @@ _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 _TABLE: Final = 64
 """Elements above which a constant that is looked up is an embedding."""
 
+SHOWN: Final = 4
+"""Elements of a constant that is shown by its value."""
+
 _LISTED: Final = 8
 """Elements of a list of numbers that is shown."""
 
@@ -68,7 +71,7 @@ class Flow:
         self.scope = scope
         self.nodes = scope.graph.node
         self.constants = constant_values(scope)
-        self.outputs = [name for name in scope.output_names if name]
+        self.outputs = dict.fromkeys([name for name in scope.output_names if name])
         self.literals = Literals(TOLERANCE)
 
     @cached_property
@@ -97,8 +100,15 @@ class Flow:
 
     def producer(self, name: str) -> int:
         """Return the position of the node that produces a value; -1 for inputs, constants and outer values."""
-        found = self.scope.producer_position(name)
-        return -1 if found is None else found
+        return self._producers.get(name, -1)
+
+    @cached_property
+    def _producers(self) -> dict[str, int]:
+        scope = self.scope
+        known = (scope.inputs, scope.initializers, scope.sparse_initializers)
+        return {
+            name: at for name, (at, _) in scope.producers.items() if not any([name in each for each in known if each])
+        }
 
     def is_constant(self, position: int) -> bool:
         """Whether a node computes from constants alone."""
@@ -174,7 +184,7 @@ class Flow:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
         found: set[int] = set()
         values: set[str] = set()
-        outputs = set(self.outputs)
+        outputs = self.outputs.keys()
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
@@ -206,11 +216,18 @@ class Flow:
         return bool(name) and (name in self.constants or self._is_outer_constant(name))
 
     def _is_outer_constant(self, name: str) -> bool:
-        return bool(name) and not self.scope.defines(name) and is_constant(self.scope, name)
+        scope = self.scope
+        return scope.outer is not None and bool(name) and not scope.defines(name) and is_constant(scope, name)
 
     def is_computed_shape(self, name: str) -> bool:
         """Whether a value is arithmetic of shapes."""
         return self.producer(name) in self.shape_nodes
+
+    def is_hidden_shape(self, name: str) -> bool:
+        """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
+        return self.is_computed_shape(name) or (
+            self.is_weight(name) and ((elements := self.elements(name)) is None or len(elements) > SHOWN)
+        )
 
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""

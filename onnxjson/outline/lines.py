@@ -17,11 +17,13 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import with_layout, with_rows
+from onnxjson.outline.rows import with_directions, with_layout, with_rows
 from onnxjson.outline.units import Unit, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
+
+_STEPS: Final = (with_convolutions, with_excitations, with_attention, with_rows, with_directions, with_layout)
 
 _INPUTS: Final = 8
 """Inputs of a graph that are listed."""
@@ -46,6 +48,8 @@ class Line:
     """What it computes, without names: equal for lines that are alike but for names and weights."""
     name: str = ""
     """For a repeat, what the names of its nodes have in common, such as ``layers.{i}``."""
+    blocks: tuple[str, ...] = ()
+    """All blocks that it shows, the outermost first, without those of the lines inside it."""
 
     def __repr__(self) -> str:
         return f"<Line {self.text}: {counted(len(self.nodes), 'node')}>"
@@ -128,10 +132,10 @@ class _Outliner:
     def _graph(self, scope: Scope, names: "Names") -> Iterator[Line]:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
-        units = self._units(flow)
-        for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows, with_layout):
-            units = with_blocks(flow, units)
-        found = statements(flow, Units(flow, units).ordered())
+        units = Units(flow, self._units(flow))
+        for with_blocks in _STEPS:
+            units = with_blocks(units)
+        found = statements(flow, units.ordered())
         graph = _Graph(flow, joined(fold(found), flow.outputs))
         _own(graph)
         names.add_graph(flow, graph.items)
@@ -149,7 +153,7 @@ class _Outliner:
     def _units(self, flow: Flow) -> list[Unit]:
         blocks = self._blocks.get(flow.scope, {})
         inner = {position for unit in blocks.values() for position in unit.nodes}
-        outputs = set(flow.outputs)
+        outputs = flow.outputs.keys()
         return [
             blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
@@ -176,7 +180,7 @@ class _Outliner:
                     ref
                     for each in statements_of(items)
                     for position in graph.owned[id(each)]
-                    for ref in (NodeRef(scope, position), *self._below(scope, position))
+                    for ref in self._with_inner(scope, position)
                 ]
             )
             for repeat in repeats
@@ -196,22 +200,24 @@ class _Outliner:
             f"repeat {count}", name,
         )  # fmt: skip
 
-    def _below(self, scope: Scope, position: int) -> Iterator[NodeRef]:
-        """The nodes of the graphs in the attributes of a node."""
+    def _with_inner(self, scope: Scope, position: int) -> list[NodeRef]:
+        """A node, and those of the graphs in its attributes."""
+        refs = [NodeRef(scope, position)]
         for child in self._children.get((scope, position), ()):
-            for place in range(len(child.graph.node)):
-                yield NodeRef(child, place)
-                yield from self._below(child, place)
+            refs += [ref for place in range(len(child.graph.node)) for ref in self._with_inner(child, place)]
+        return refs
 
     def _line(self, graph: _Graph, same: Sequence[Statement], names: "Names") -> Line:
         """The line of a statement; of the same one in all rounds of a repeat."""
         scope, first = graph.flow.scope, same[0]
         inside: list[Line] = []
-        for position in graph.owned[id(first)]:
+        owners = [position for position in graph.owned[id(first)] if (scope, position) in self._children]
+        for position in owners:
             inside += self._inside(graph, same, position, names)
         short = [_short(line) for line in inside]
         text, form = names.text(graph.flow, same)
-        if inside and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
+        is_last = owners == [first.expression.nodes[-1]]  # its closing bracket is that of the line
+        if is_last and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
             text, closing, rest = text.rpartition(")")
             text += "".join([f", {each}" for each in short]) + closing + rest
             same_nodes = [ref for line in inside for ref in line.nodes]
@@ -221,7 +227,7 @@ class _Outliner:
         own = [NodeRef(scope, position) for each in same for position in graph.owned[id(each)]]
         nodes = (*own, *same_nodes, *[ref for line in inside for ref in line.nodes])
         blocks = first.expression.blocks
-        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form)
+        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form, blocks=blocks)
 
     def _inside(self, graph: _Graph, same: Sequence[Statement], position: int, names: "Names") -> Iterator[Line]:
         """The lines of the graphs in the attributes of a node, under the name of the attribute."""
@@ -232,11 +238,7 @@ class _Outliner:
             lines = [*self._graph(child, names.inner())]
             nodes = [ref for line in lines for ref in line.nodes]
             for other in others:  # of the same node in other rounds
-                nodes += [
-                    ref
-                    for place in range(len(other.graph.node))
-                    for ref in (NodeRef(other, place), *self._below(other, place))
-                ]
+                nodes += [ref for place in range(len(other.graph.node)) for ref in self._with_inner(other, place)]
             yield Line(f"{visible(_attribute(child), 40)}:", tuple(nodes), "graph", lines=tuple(lines))
 
 

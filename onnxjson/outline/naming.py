@@ -1,6 +1,7 @@
 """Names of values and weights in an outline, and the text of a line."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
@@ -16,7 +17,9 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
-_ANONYMOUS: Final = re.compile(r"onnx::.*|[a-zA-Z]{0,3}_?\d+|_to_copy.*|(?:const|tensor|new_|initializer)\w*")
+_ANONYMOUS: Final = re.compile(
+    r"onnx::.*|.*_output_\d+.*|[a-zA-Z]{0,3}_?\d+|_to_copy.*|(?:const|tensor|new_|initializer)\w*"
+)
 _ENDINGS: Final = frozenset({
     "weight", "bias", "kernel", "w", "b", "W", "B", "weight_quantized", "weights", "gamma", "beta", "scale",
     "embedding",
@@ -269,15 +272,17 @@ def weight_name(flow: Flow, weight: Weight) -> str:
         return visible(parts[-1], 30)
     if len(parts) > 1 and parts[-1].isdigit():
         return visible(f"{parts[-2]}.{parts[-1]}", 30)
-    scopes = [part for part in (flow.nodes[weight.user].name or "").split("/") if part]
+    user = "" if weight.user < 0 else flow.nodes[weight.user].name or ""
+    scopes = [part for part in user.split("/") if part]
     if len(scopes) > 1:
         return visible(scopes[-2], 30)
     constant = find_constant(flow.scope, weight.name)
     value = None if constant is None else constant.value
     if value is not None:
         return f"W[{','.join(map(str, value.dims))}]"
-    source = next((name for name in _sources(flow, weight.name) if not flow.elements(name)), None)
-    return "constant" if source is None else weight_name(flow, Weight(source, weight.user))
+    source = next((name for name in _sources(flow, weight.name) if flow.is_hidden_shape(name)), None)
+    name = "" if source is None else weight_name(flow, Weight(source, weight.user))
+    return "constant" if not name or name.startswith("W[") else name  # the sizes of the source are others
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:
@@ -320,11 +325,14 @@ def common_path(rounds: Sequence[Sequence[str]]) -> str:
 
 def _prefix(names: Sequence[str]) -> str:
     """The scopes that most names begin with."""
-    counts: dict[str, int] = {}
-    for name in names:
-        scopes = name.split("/")[:-1]
-        for end in range(1, len(scopes) + 1):
-            path = "/".join(scopes[:end])
-            counts[path] = counts.get(path, 0) + 1
+    counts: Counter[str] = Counter()
+    for scope, number in Counter([name.rpartition("/")[0] for name in names]).items():
+        parts = scope.split("/")
+        counts.update({"/".join(parts[:end]): number for end in range(1, len(parts) + 1)})
     common = [path for path, count in counts.items() if 2 * count > len(names) and _NUMBER.search(path)]
-    return max(common, key=len, default="")
+    for path in sorted(common, key=len, reverse=True):
+        form = _NUMBER.sub("{i}", path)
+        others = [number for other, number in counts.items() if other != path and _NUMBER.sub("{i}", other) == form]
+        if 4 * max(others, default=0) <= len(names):  # else a round has several of them
+            return path
+    return ""

@@ -1,7 +1,7 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Options, Piece, Ref, Statement
@@ -50,12 +50,12 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
             return items
 
 
-def joined(items: Sequence[Item], outputs: Sequence[str]) -> list[Item]:
+def joined(items: Sequence[Item], outputs: Iterable[str]) -> list[Item]:
     """Return folded lines with each call that only the line after it uses written there, where it fits.
 
     Chains of convolutions fold a line each, and are joined afterwards.
     """
-    uses = Counter(outputs)
+    uses = Counter(list(outputs))
     for statement in statements_of(items):
         uses.update([piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)])
     (found,) = _joined([tuple(items)], uses)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.outline.attention import Units
-from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit
 
 _ROW_WISE: Final = frozenset(
@@ -20,9 +19,41 @@ _CHAIN: Final = 3
 """Layout operators that are shown as one Rearrange."""
 
 
-def with_layout(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_directions(graph: Units) -> Units:
+    """Return the units with the directions of recurrent operators joined: by Squeeze, or Transpose and Reshape."""
+    units = graph.units
+    replaced: dict[int, Unit | None] = {}
+    for number, unit in enumerate(units):
+        if unit.head not in ("LSTM", "GRU", "RNN"):
+            continue
+        chain = [number]
+        while (after := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and len(chain) < _CHAIN:
+            chain.append(after)
+        if not (joins := _joins_directions(unit, [units[each] for each in chain[1:]])):
+            continue
+        chain = chain[: joins + 1]
+        nodes = tuple([node for each in chain for node in units[each].nodes])
+        outputs = (*units[chain[-1]].outputs, *unit.outputs[1:])
+        replaced.update({**dict.fromkeys(chain), chain[-1]: unit._replace(nodes=nodes, outputs=outputs)})
+    return graph.with_units(replaced)
+
+
+def _joins_directions(unit: Unit, following: Sequence[Unit]) -> int:
+    """How many of the units after a recurrent operator join its directions; 0 if they do not."""
+    heads = [(each.head, dict(each.keywords)) for each in following]
+    if heads and heads[0][0] == "Squeeze" and heads[0][1].get("axes") == "[1]":
+        return 1
+    if [head for head, _ in heads] != ["Transpose", "Reshape"] or heads[0][1].get("perm") != "[0,2,1,3]":
+        return 0
+    given = dict(unit.keywords)
+    size = int(given.get("hidden_size", "0")) * (2 if given.get("direction") == "bidirectional" else 1)
+    sizes = heads[1][1][""].strip("[]").split(",")
+    return 2 if len(sizes) == 3 and sizes[2] in (str(size), "-1") else 0
+
+
+def with_layout(graph: Units) -> Units:
     """Return the units with chains of layout operators as one: a Reshape, or a Rearrange if the order changes."""
-    graph = Units(flow, units)
+    flow, units = graph.flow, graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
@@ -40,16 +71,16 @@ def with_layout(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             replaced.update(dict.fromkeys(chain))
             operands = units[chain[0]].operands
             replaced[number] = Unit(nodes, unit.outputs, "Rearrange" if moves else "Reshape", operands, (shape,))
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _is_layout(unit: Unit) -> bool:
     return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
-def with_rows(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_rows(graph: Units) -> Units:
     """Return the units without each Reshape to rows and back around products with weights."""
-    graph = Units(flow, units)
+    units = graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         if unit.head == "Reshape" and (chain := _chain(graph, unit)):
@@ -63,7 +94,7 @@ def with_rows(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             end = replaced.get(last) or units[last]
             replaced[last] = end._replace(nodes=(*end.nodes, *unit.nodes), outputs=unit.outputs)
             replaced[number] = None
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _chain(graph: Units, reshape: Unit) -> list[int]:

@@ -96,7 +96,7 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
             each
             for slot, each in enumerate(inputs)
             if not (slot in hidden and (not each or flow.is_operand(each)))
-            and not (flow.is_shape_input(position, slot) and flow.is_computed_shape(each))
+            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(each))
         ]
     )
     while operands and not operands[-1]:

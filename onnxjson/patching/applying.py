@@ -28,6 +28,30 @@ Pairs = Mapping[str, Listing[tuple[int, int]]]
 
 _NO_PAIRS: Final[Pairs] = {}
 
+_name: Final = attrgetter("name")
+
+KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
+    **dict.fromkeys((d.ValueInfo, d.Tensor, d.Graph, d.Attribute, d.DeviceConfiguration), _name),
+    **dict.fromkeys((d.StringStringEntry, d.IntIntListEntry), attrgetter("key")),
+    **dict.fromkeys((d.TensorAnnotation, d.ShardingSpec), attrgetter("tensor_name")),
+    d.NodeDeviceConfiguration: attrgetter("configuration_id"),
+    d.ShardedDim: attrgetter("axis"),
+    d.OperatorSetId: lambda entry: entry.domain or "",
+    d.Node: lambda node: node.name or node.output,
+    d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
+    d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
+}
+"""The key by which members of a list without pairs are recognised, by message."""
+
+R = TypeVar("R", bound=Record)
+
+_ONEOFS: dict[type[Record], tuple[str, ...]] = {
+    message: names for message, fields in FIELDS.items() if (names := tuple(each.name for each in fields if each.oneof))
+}
+"""The fields of a oneof, by message: a record sets at most one of them. No message has two oneofs."""
+
+"""Start of every message about a patch that does not fit the model."""
+
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
     """Return the changes that turn one record into another of the same message; None if they are equal."""
@@ -177,51 +201,32 @@ def _pair(base: tuple[Any, ...], target: tuple[Any, ...], old: list[int], new: l
 
 
 def _by_key(members: Iterable[tuple[int, Any]], key: Callable[[Any], Any]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
+    positions: dict[Any, list[int]] = {}
     for position, member in members:
-        found.setdefault(key(member), []).append(position)
-    return found
-
-
-_name: Final = attrgetter("name")
-
-KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
-    **dict.fromkeys((d.ValueInfo, d.Tensor, d.Graph, d.Attribute, d.DeviceConfiguration), _name),
-    **dict.fromkeys((d.StringStringEntry, d.IntIntListEntry), attrgetter("key")),
-    **dict.fromkeys((d.TensorAnnotation, d.ShardingSpec), attrgetter("tensor_name")),
-    d.NodeDeviceConfiguration: attrgetter("configuration_id"),
-    d.ShardedDim: attrgetter("axis"),
-    d.OperatorSetId: lambda entry: entry.domain or "",
-    d.Node: lambda node: node.name or node.output,
-    d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
-    d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
-}
-"""The key by which members of a list without pairs are recognised, by message."""
-
-
-R = TypeVar("R", bound=Record)
+        positions.setdefault(key(member), []).append(position)
+    return positions
 
 
 def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
     """Return `record` after its changes, or raise PatchError; it shares everything that they do not touch."""
-    found: dict[str, Any] = {}
+    new_values: dict[str, Any] = {}
     for name, change in fields.changes.items():
         value = getattr(record, name)
         if type(change) is c.Replace:
             if value is not change.old and value != change.old:
                 raise _field_mismatch(type(record), name, change.old, value, address)
-            found[name] = change.new
+            new_values[name] = change.new
             continue
         plan = c.plans(type(record))[name]
         if type(change) is c.Members:
-            found[name] = apply_members(value, change, plan, f"{address}/{name}")
+            new_values[name] = apply_members(value, change, plan, f"{address}/{name}")
         elif value is None:
             raise inapplicable(f"{address}/{name}", "there is nothing to change")
         else:
-            found[name] = apply_fields(value, change, f"{address}/{name}")  # type: ignore[arg-type]
-    result = replace(record, **found)
-    _check_oneofs(result, address)
-    return result
+            new_values[name] = apply_fields(value, change, f"{address}/{name}")  # type: ignore[arg-type]
+    changed = replace(record, **new_values)
+    _check_oneofs(changed, address)
+    return changed
 
 
 def apply_members(members: tuple[Any, ...], change: c.Members, plan: c.FieldPlan, address: str) -> tuple[Any, ...]:
@@ -270,11 +275,11 @@ def _check_removed(members: tuple[Any, ...], change: c.Members, plan: c.FieldPla
     if len(members) != length:
         raise length_mismatch(address, length, len(members))
     for position, member in change.removed.items():
-        found = members[position]
-        if found is not member and found != member:
+        actual = members[position]
+        if actual is not member and actual != member:
             name = attribute_segments(members)[position] if plan.is_named else ""
             key: int | str = position if name.startswith("#") or not plan.is_named else name
-            raise mismatch(f"{address}/{c.segment(key, is_named=plan.is_named)}", member, found)
+            raise mismatch(f"{address}/{c.segment(key, is_named=plan.is_named)}", member, actual)
 
 
 def _check_names(members: tuple[Attribute, ...], change: c.Members, address: str) -> None:
@@ -287,12 +292,6 @@ def _check_names(members: tuple[Attribute, ...], change: c.Members, address: str
         if name in moving and name is not None and not name.startswith("#") and position not in change.removed:
             place = f"{address}/{c.segment(name, is_named=True)}"
             raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
-
-
-_ONEOFS: dict[type[Record], tuple[str, ...]] = {
-    message: names for message, fields in FIELDS.items() if (names := tuple(each.name for each in fields if each.oneof))
-}
-"""The fields of a oneof, by message: a record sets at most one of them. No message has two oneofs."""
 
 
 def _check_oneofs(record: Record, address: str) -> None:
@@ -326,21 +325,17 @@ def _invert_change(change: c.Change) -> c.Change:
     return c.Members(sequence, removed, changes)
 
 
-NOT_FITTING: Final = "the patch does not fit"
-"""Start of every message about a patch that does not fit the model."""
-
-
-def mismatch(address: str, expected: object, found: object, kind: Kind | None = None) -> PatchError:
+def mismatch(address: str, expected: object, actual: object, kind: Kind | None = None) -> PatchError:
     """Return the error for an unexpected value; for two records, it is about the first field that differs."""
-    if isinstance(expected, Record) and type(expected) is type(found):
-        return _in_records(address, expected, found)
-    if isinstance(expected, tuple) and isinstance(found, tuple) and any(isinstance(each, Record) for each in expected):
-        if len(expected) != len(found):
-            return length_mismatch(address, len(expected), len(found))
-        place = next(place for place, (old, new) in enumerate(zip(expected, found, strict=True)) if old != new)
-        return mismatch(f"{address}/{place}", expected[place], found[place])
-    text = f"expected {describe_value(expected, kind)}, found {describe_value(found, kind)}"
-    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {text}", address, expected, found)
+    if isinstance(expected, Record) and type(expected) is type(actual):
+        return _in_records(address, expected, actual)
+    if isinstance(expected, tuple) and isinstance(actual, tuple) and any(isinstance(each, Record) for each in expected):
+        if len(expected) != len(actual):
+            return length_mismatch(address, len(expected), len(actual))
+        place = next(place for place, (old, new) in enumerate(zip(expected, actual, strict=True)) if old != new)
+        return mismatch(f"{address}/{place}", expected[place], actual[place])
+    text = f"expected {describe_value(expected, kind)}, found {describe_value(actual, kind)}"
+    return _not_fitting(address, text, expected, actual)
 
 
 def _in_records(address: str, expected: Record, found: Record) -> PatchError:
@@ -350,22 +345,26 @@ def _in_records(address: str, expected: Record, found: Record) -> PatchError:
     raise AssertionError("the records are equal")
 
 
-def _field_mismatch(message: type[Record], name: str, expected: object, found: object, address: str) -> PatchError:
+def _field_mismatch(message: type[Record], name: str, expected: object, actual: object, address: str) -> PatchError:
     plan = c.plans(message).get(name)
     repeated = plan is None or plan.field.repeated
-    there, here = [None if c.is_absent(value, repeated=repeated) else value for value in (expected, found)]
-    return mismatch(f"{address}/{name}", there, here, None if plan is None else plan.field.kind)
+    old, new = [None if c.is_absent(value, repeated=repeated) else value for value in (expected, actual)]
+    return mismatch(f"{address}/{name}", old, new, None if plan is None else plan.field.kind)
 
 
-def length_mismatch(address: str, expected: int, found: int) -> PatchError:
+def length_mismatch(address: str, expected: int, actual: int) -> PatchError:
     """Return the error for a list of unexpected length."""
-    text = f"expected {counted(expected, 'member')}, found {found:,}"
-    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {text}", address, expected, found)
+    return _not_fitting(address, f"expected {counted(expected, 'member')}, found {actual:,}", expected, actual)
 
 
 def inapplicable(address: str, reason: str) -> PatchError:
     """Return the error for a change that is impossible at an address, with the reason."""
-    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {reason}", address)
+    return _not_fitting(address, reason)
+
+
+def _not_fitting(address: str, text: str, expected: object = None, actual: object = None) -> PatchError:
+    reason = f"{show_address(address)}: {text}"
+    return PatchError(f"the patch does not fit: {reason}", address, expected, actual, reason=reason)
 
 
 def show_address(address: str) -> str:

@@ -164,11 +164,11 @@ class Builder:
         raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
 
     def _members(self, owner: _DraftFields, name: str, plan: c.FieldPlan) -> _DraftMembers:
-        found = owner.changes.get(name)
-        if found is None:
-            found = owner.changes[name] = _DraftMembers(plan)
-        assert isinstance(found, _DraftMembers)
-        return found
+        draft = owner.changes.get(name)
+        if draft is None:
+            draft = owner.changes[name] = _DraftMembers(plan)
+        assert isinstance(draft, _DraftMembers)
+        return draft
 
     def _member(self, members: _DraftMembers, segment: str, place: Place, kind: str) -> _DraftFields:
         is_named = members.plan.is_named
@@ -181,10 +181,10 @@ class Builder:
             key = int(digits)
         message_type = members.plan.field.message
         assert message_type is not None
-        found = members.changes.get(key)
-        if found is None:
-            found = members.changes[key] = _DraftFields(message_type, place)
-        return found
+        draft = members.changes.get(key)
+        if draft is None:
+            draft = members.changes[key] = _DraftFields(message_type, place)
+        return draft
 
     def _sequence(self, tree: dict[str, Tree], plan: c.FieldPlan, place: Place) -> tuple[c.Sequence, dict[int, Record]]:
         context = self._context
@@ -197,22 +197,22 @@ class Builder:
         if not isinstance(items, list):
             context.wrong_type(items, place.at("sequence"), 'a list of runs and members such as [[0, 11], {"add": {}}]')
             raise _RefusedError
-        found: list[range | Record] = []
+        sequence: list[range | Record] = []
         for index, item in enumerate(items):
             at = place.at("sequence").at(index)
             if isinstance(item, dict) and set(item) == {"add"}:
                 record = reader(item["add"], at.at("add"), context)
                 if record is not None:
-                    found.append(record)
+                    sequence.append(record)
             elif (run := _run(item)) is not None:
-                found.append(run)
+                sequence.append(run)
             else:
                 context.wrong_type(item, at, 'a run such as [0, 11], or a member {"add": {...}}')
         removed = self._removed(tree, place, reader)
         if len(context.remarks) > before:
             raise _RefusedError
-        self._check_cover(found, removed, place)
-        return c.join_runs(found), removed
+        self._check_cover(sequence, removed, place)
+        return c.join_runs(sequence), removed
 
     def _removed(self, tree: dict[str, Tree], place: Place, reader: Any) -> dict[int, Record]:
         context = self._context
@@ -248,17 +248,17 @@ class Builder:
 
     def _freeze(self, fields: _DraftFields) -> c.Fields | None:
         changes: dict[str, c.Change] = {}
-        for name, found in fields.changes.items():
+        for name, draft in fields.changes.items():
             change: c.Change | None
-            if isinstance(found, c.Replace):
-                change = found
-                if isinstance(found.old, Record) and isinstance(found.new, Record):
+            if isinstance(draft, c.Replace):
+                change = draft
+                if isinstance(draft.old, Record) and isinstance(draft.new, Record):
                     # A record that stays is changed field by field: `Replace` never has two records.
-                    change = difference(found.old, found.new)
-            elif isinstance(found, _DraftFields):
-                change = self._freeze(found)
+                    change = difference(draft.old, draft.new)
+            elif isinstance(draft, _DraftFields):
+                change = self._freeze(draft)
             else:
-                change = self._freeze_members(found)
+                change = self._freeze_members(draft)
             if change is not None:
                 changes[name] = change
         return c.Fields(changes) if changes else None

@@ -23,6 +23,9 @@ from onnxjson.model.messages import FIELDS, Field
 ABSENT: Final = None
 """The value in `Set` of an absent field, repeated or not."""
 
+Sequence: TypeAlias = tuple[range | Record, ...]
+"""A list after the change: runs of old positions, and new members."""
+
 
 class Replace(msgspec.Struct, frozen=True, gc=False):
     """A field with a new value: a scalar, a whole repeated scalar, or a record that is added or removed."""
@@ -35,10 +38,6 @@ class Fields(msgspec.Struct, frozen=True, gc=False):
     """A record that stays, with the changes of its fields; at least one."""
 
     changes: "dict[str, Change]"
-
-
-Sequence: TypeAlias = tuple[range | Record, ...]
-"""A list after the change: runs of old positions, and new members."""
 
 
 class Members(msgspec.Struct, frozen=True, gc=False):
@@ -168,37 +167,37 @@ def segment(key: int | str, *, is_named: bool) -> str:
 
 def join_runs(items: Iterable[range | Record]) -> Sequence:
     """Return a sequence with adjacent runs joined and empty runs left out."""
-    found: list[range | Record] = []
+    joined: list[range | Record] = []
     for item in items:
         if type(item) is range:
             if not item:
                 continue
-            last = found[-1] if found else None
+            last = joined[-1] if joined else None
             if type(last) is range and last.stop == item.start:
-                found[-1] = range(last.start, item.stop)
+                joined[-1] = range(last.start, item.stop)
                 continue
-        found.append(item)
-    return tuple(found)
+        joined.append(item)
+    return tuple(joined)
 
 
 def sequence_of(positions: Iterable[int], members: tuple[Record, ...]) -> Sequence:
     """Return the sequence of a list whose members had the old `positions`; -1 marks a new one, taken from `members`."""
-    found: list[range | Record] = []
+    sequence: list[range | Record] = []
     start = stop = -1
     for place, position in enumerate(positions):
         if position >= 0 and position == stop:
             stop += 1
             continue
         if start >= 0:
-            found.append(range(start, stop))
+            sequence.append(range(start, stop))
         if position < 0:
             start = stop = -1
-            found.append(members[place])
+            sequence.append(members[place])
         else:
             start, stop = position, position + 1
     if start >= 0:
-        found.append(range(start, stop))
-    return tuple(found)
+        sequence.append(range(start, stop))
+    return tuple(sequence)
 
 
 def base_length(sequence: Sequence, removed: Mapping[int, Record]) -> int:

@@ -201,7 +201,7 @@ class _Lists:
     def _kept(self, positions: range) -> tuple[range | Record, ...]:
         if self.before.sequence is None:
             return (positions,)
-        found: list[range | Record] = []
+        kept: list[range | Record] = []
         position = positions.start
         index = bisect_right(self.places, position) - 1
         while position < positions.stop:
@@ -209,13 +209,13 @@ class _Lists:
             if type(item) is range:
                 skipped = position - self.places[index]
                 part = item[skipped : skipped + positions.stop - position]
-                found.append(part)
+                kept.append(part)
                 position += len(part)
             else:
-                found.append(self.added[position])
+                kept.append(self.added[position])
                 position += 1
             index += 1
-        return tuple(found)
+        return tuple(kept)
 
     def _keep_returned(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> c.Members | None:
         """Return the change in which members that were removed and added again, equal, count as members that stayed."""
@@ -240,15 +240,15 @@ def _match_returned(removed: dict[int, Record], coming: dict[int, Any], is_named
         removed_by_label.setdefault(_label(record), []).append(position)
     for place, record in coming.items():
         added_by_label.setdefault(_label(record), []).append(place)
-    found = []
+    matched = []
     for label, places in added_by_label.items():
         positions = removed_by_label.get(label, [])
         pairs = list(zip(positions, places, strict=False))
         equal = [pair for pair in pairs if removed[pair[0]] is coming[pair[1]] or removed[pair[0]] == coming[pair[1]]]
         if is_named and not (len(equal) == len(positions) == len(places)):
             continue  # either all attributes of one name stay or none (see `changes`)
-        found += equal
-    return found
+        matched += equal
+    return matched
 
 
 def _label(record: Any) -> Any:

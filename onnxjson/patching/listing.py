@@ -8,6 +8,10 @@ from onnxjson.model.document import Attribute, Model, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.patching import changes as c
 
+Wanted = Container[c.Unit]
+
+_BEFORE_ALL: Final = -1
+
 
 class _Found(NamedTuple):
     """A field that is replaced, or a list whose members change."""
@@ -23,15 +27,15 @@ class _Found(NamedTuple):
 def _walk(message: type[Record], fields: c.Fields, base: str = "", target: str = "") -> Iterator[_Found]:
     """Yield all changes in the order of the base: a list before its members."""
     for name, change in c.changes_in_order(message, fields):
-        below, its = f"{base}/{name}", f"{target}/{name}"
+        base_address, target_address = f"{base}/{name}", f"{target}/{name}"
         if type(change) is not c.Fields:
-            yield _Found(message, name, change, below, its)  # type: ignore[arg-type]
+            yield _Found(message, name, change, base_address, target_address)  # type: ignore[arg-type]
         if type(change) is c.Replace:
             continue
         plan = c.plans(message)[name]
         assert plan.field.message is not None
         if type(change) is c.Fields:
-            yield from _walk(plan.field.message, change, below, its)
+            yield from _walk(plan.field.message, change, base_address, target_address)
             continue
         assert type(change) is c.Members
         positions = None if change.sequence is None else c.Positions(change.sequence)
@@ -39,7 +43,9 @@ def _walk(message: type[Record], fields: c.Fields, base: str = "", target: str =
             after = key if positions is None or isinstance(key, str) else positions.after(key)
             assert after is not None
             segments = [c.segment(each, is_named=plan.is_named) for each in (key, after)]
-            yield from _walk(plan.field.message, member, f"{below}/{segments[0]}", f"{its}/{segments[1]}")
+            yield from _walk(
+                plan.field.message, member, f"{base_address}/{segments[0]}", f"{target_address}/{segments[1]}"
+            )
 
 
 def operations(fields: c.Fields | None) -> Iterator[c.Operation]:
@@ -190,11 +196,6 @@ def _has_item(value: object, position: str) -> bool:
     return isinstance(value, tuple) and position.isascii() and position.isdigit() and int(position) < len(value)
 
 
-Wanted = Container[c.Unit]
-
-_BEFORE_ALL: Final = -1
-
-
 def selected(fields: c.Fields | None, wanted: Wanted) -> c.Fields | None:
     """Return the change that consists of some units of a change; None if it has none of them.
 
@@ -207,20 +208,20 @@ def selected(fields: c.Fields | None, wanted: Wanted) -> c.Fields | None:
 def _fields(message: type[Record], fields: c.Fields, wanted: Wanted, base: str, target: str) -> c.Fields | None:
     kept: dict[str, c.Change] = {}
     for name, change in fields.changes.items():
-        below, its = f"{base}/{name}", f"{target}/{name}"
-        found: c.Change | None
+        base_address, target_address = f"{base}/{name}", f"{target}/{name}"
+        kept_change: c.Change | None
         if type(change) is c.Replace:
-            found = change if c.Unit("set", below, its) in wanted else None
+            kept_change = change if c.Unit("set", base_address, target_address) in wanted else None
         else:
             plan = c.plans(message)[name]
             assert plan.field.message is not None
             if type(change) is c.Fields:
-                found = _fields(plan.field.message, change, wanted, below, its)
+                kept_change = _fields(plan.field.message, change, wanted, base_address, target_address)
             else:
                 assert type(change) is c.Members
-                found = _members(plan, change, wanted, below, its)
-        if found is not None:
-            kept[name] = found
+                kept_change = _members(plan, change, wanted, base_address, target_address)
+        if kept_change is not None:
+            kept[name] = kept_change
     return c.Fields(kept) if kept else None
 
 

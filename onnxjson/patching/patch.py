@@ -13,7 +13,7 @@ import msgspec
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
-from onnxjson.patching.applying import NOT_FITTING, apply_fields, difference, invert_fields
+from onnxjson.patching.applying import apply_fields, difference, invert_fields
 from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
 from onnxjson.patching.listing import AddressMap, operations, units
@@ -60,10 +60,10 @@ class Patch(PatchRecord, frozen=True):
             WeightsMissingError: `same_base` needs bytes of which only the sha256 is available.
         """
         if same_base:
-            found = sha256_of_model(model)
-            if self.base is None or found != self.base:
+            sha256 = sha256_of_model(model)
+            if self.base is None or sha256 != self.base:
                 expected = f"it was made for {self.base}" if self.base else "it does not state for which one"
-                raise PatchError(f"the patch is for another model: {expected}, this is {found}", "", self.base, found)
+                raise PatchError(f"the patch is for another model: {expected}, this is {sha256}", "", self.base, sha256)
         return model if self.root is None else apply_fields(model, self.root)
 
     def invert(self) -> "Patch":
@@ -90,7 +90,7 @@ class Patch(PatchRecord, frozen=True):
             try:
                 root = compose(Model, self.root, following.root)
             except PatchError as error:
-                message = str(error).replace(NOT_FITTING, "the second patch does not follow the first", 1)
+                message = f"the second patch does not follow the first: {error.reason}"
                 raise PatchError(message, error.address, error.expected, error.found) from None
         external = [file for file in self.external if file.side == "base"]
         external += [file for file in following.external if file.side == "target"]

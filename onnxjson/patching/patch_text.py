@@ -40,6 +40,12 @@ MOST_INLINE: Final = 256
 _ITEM: Final = 2
 """Indentation of an operation, in steps."""
 
+_KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
+_OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
+_EXTERNAL_KEYS: Final = ("location", "sha256", "side")
+
+P = TypeVar("P", bound=PatchRecord)
+
 
 def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
     """Stream the text of a patch to `write` in pieces of UTF-8."""
@@ -196,13 +202,6 @@ def _needs_own_line(value: Any) -> bool:
     return isinstance(value, d.Record | Payload) or (isinstance(value, str | bytes | tuple) and len(value) > 24)
 
 
-_KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
-_OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
-_EXTERNAL_KEYS: Final = ("location", "sha256", "side")
-
-P = TypeVar("P", bound=PatchRecord)
-
-
 def load_patch(patch_type: type[P], path: str | Path, elsewhere: dict[str, Data] | None = None) -> P:
     """Load the patch in a file; big payloads stay there until they are needed.
 
@@ -292,18 +291,18 @@ def _read_operation(tree: Tree, place: Place, context: Context, builder: Builder
 def _read_hash(tree: dict[str, Tree], key: str, place: Place, context: Context) -> str | None:
     if key not in tree:
         return None
-    found = tree[key]
-    if isinstance(found, str) and SHA256.fullmatch(found):
-        return found
-    context.wrong_type(found, place.at(key), "a sha256, 64 digits and letters a to f")
+    value = tree[key]
+    if isinstance(value, str) and SHA256.fullmatch(value):
+        return value
+    context.wrong_type(value, place.at(key), "a sha256, 64 digits and letters a to f")
     return None
 
 
 def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, Data]:
-    found: dict[str, Data] = {}
+    payloads: dict[str, Data] = {}
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, "an object of payloads by their sha256")
-        return found
+        return payloads
     for key, value in tree.items():
         at = place.at(key)
         if not SHA256.fullmatch(key):
@@ -319,8 +318,8 @@ def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, D
         sha256 = sha256_of(data)
         if sha256 != key:
             context.error(at, "bad-payload", f"the sha256 of the payload is {sha256}", "the bytes were changed")
-        found[key] = data
-    return found
+        payloads[key] = data
+    return payloads
 
 
 def _read_external(tree: Tree, place: Place, context: Context) -> ExternalFile | None:

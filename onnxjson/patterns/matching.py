@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import Final
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import PATTERN_STEPS
@@ -51,7 +50,7 @@ from onnxjson.patterns.mismatches import (
     with_goals,
     with_inputs,
 )
-from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling, new_value, positions_calling
+from onnxjson.patterns.nodes import Nodes, Value, is_calling, new_value
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -62,18 +61,18 @@ class Matcher:
 
     def __init__(
         self,
-        model: Model,
-        index: Index,
+        nodes: Nodes,
         pattern: Pattern,
-        *,
-        tolerance: float = TOLERANCE,
         selected: Callable[[str], Collection[NodeRef]],
     ) -> None:
-        """Args: see `onnxjson.patterns.searching.find`; `selected` returns the nodes of a selector."""
+        """Args: `selected` returns the nodes of a selector."""
+        index = nodes.index
         self.pattern = pattern
-        self._nodes = Nodes(model, index, tolerance)
-        self._conditions = Conditions(index, selected, self._nodes.literals)
-        self._literals = self._nodes.literals
+        self._nodes = nodes
+        self._conditions = Conditions(index, selected, nodes.literals)
+        self._literals = nodes.literals
+        self._names = {id(call): nodes.names(call) for call in pattern.calls}
+        """By the identity of a call, the values that it may describe."""
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
         calls = pattern.calls
@@ -97,36 +96,13 @@ class Matcher:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
         return self._nodes.calling(final_call(self.pattern.root).operators)
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether the model has nodes of all operators that the pattern names."""
-        found = {"*", *[name for scope in self._nodes.index.scopes for name in scope.callers]}
-        return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
-
     def places(self) -> Sequence[NodeRef]:
-        """Return the candidates to which the rarest call of the pattern leads; none if the model lacks an operator."""
-        scopes, root = self._nodes.index.scopes, self.pattern.root
-        if not self.is_possible:
+        """Return the candidates whose operators, and those of the nodes before them, fit."""
+        call = final_call(self.pattern.root)
+        if not all(self._names.values()):
             return ()
-        if len(scopes) > 1 or not isinstance(root, Call):
-            return self.candidates()
-        (scope,) = scopes
-        ways: list[tuple[Call, ...]] = [(root,)]
-        for calls in ways:
-            ways += [(*calls, each) for each in calls[-1].inputs or () if isinstance(each, Call)]
-        way = min(ways, key=lambda calls: self._count(scope, calls[-1]))
-        nodes, consumers = scope.graph.node, scope.consumers
-        at = set(positions_calling(scope, way[-1].operators))
-        for call, user in zip(way[:0:-1], way[-2::-1], strict=True):
-            names = [name for position in at for name in nodes[position].output[call.output : call.output + 1]]
-            places = {place for name in names for place, _ in consumers.get(name, ()) if place is not None}
-            at = {place for place in places if is_calling(nodes[place], user.operators)}
-        return [NodeRef(scope, position) for position in sorted(at)]
-
-    @staticmethod
-    def _count(scope: Scope, call: Call) -> int:
-        names = [each.name for each in call.operators]
-        return len(scope.graph.node) if "*" in names else sum([len(scope.callers.get(name, ())) for name in names])
+        names, slot = self._names[id(call)], call.output
+        return [ref for ref in self.candidates() if slot < len(ref.node.output) and ref.node.output[slot] in names]
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.
@@ -307,38 +283,41 @@ class Matcher:
         count = max(len(wanted), there)
         if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
             return with_inputs(state, wanted, range(len(wanted)), ref)
-        orders = list(self._orders(wanted, count, ref, is_exact=not state.slack))
+        orders = self._orders(wanted, count, ref, is_exact=not state.slack)
         if len(orders) > 1:
             return (with_inputs(state, wanted, order, ref) for order in orders)
         return with_inputs(state, wanted, orders[0], ref) if orders else None
 
     def _orders(
         self, wanted: Sequence[ValuePattern], count: int, ref: NodeRef, *, is_exact: bool
-    ) -> Iterator[Sequence[int]]:
-        """Yield the orders of inputs that may match, each different assignment once."""
-        names, seen = ref.node.input, set()
-        for order in permutations(range(count), len(wanted)):
-            assigned = frozenset(zip(order, wanted, strict=True))
-            if assigned not in seen:
-                seen.add(assigned)
-                fits = [
-                    self._may_fit(
-                        each, slot, ref, self._nodes.producer(ref.scope, names[slot]) if slot < len(names) else None
-                    )
-                    for each, slot in zip(wanted, order, strict=True)
-                ]
-                if not is_exact or all(fits):
-                    yield order
+    ) -> list[tuple[int, ...]]:
+        """The orders of inputs that may match, each different assignment once."""
+        orders = list(permutations(range(count), len(wanted)))
+        if is_exact:
+            fits = [[self._may_fit(each, slot, ref) for slot in range(count)] for each in wanted]
+            orders = [order for order in orders if all([row[slot] for row, slot in zip(fits, order, strict=True)])]
+        if len(orders) < 2 or len(set(wanted)) == len(wanted):
+            return orders
+        seen: dict[frozenset[tuple[int, ValuePattern]], tuple[int, ...]] = {}
+        for order in orders:
+            seen.setdefault(frozenset(zip(order, wanted, strict=True)), order)
+        return list(seen.values())
 
-    def _may_fit(self, want: ValuePattern, slot: int, user: NodeRef, producer: NodeRef | None) -> bool:
-        """Whether an input may match, judged from its producer alone."""
-        if isinstance(want, Call | Path):
-            return producer is not None and is_calling(producer.node, final_call(want).operators)
+    def _may_fit(self, want: ValuePattern, slot: int, user: NodeRef) -> bool:
+        """Whether an input may match, judged from operators and numbers alone."""
         names = user.node.input
         name = names[slot] if slot < len(names) else ""
+        if not name:
+            return isinstance(want, Anything)
+        if isinstance(want, Call | Path):
+            return name in self._names[id(final_call(want))]
         if isinstance(want, Number | Elements):
-            return bool(name) and self._literals.is_like(Value(Index.defining_scope(user.scope, name), name), want)
-        return bool(name) or isinstance(want, Anything)
+            return self._literals.is_like(Value(Index.defining_scope(user.scope, name), name), want)
+        return (
+            not isinstance(want, Bound)
+            or not want.is_constant
+            or self._literals.is_constant(Value(Index.defining_scope(user.scope, name), name))
+        )
 
     def _ways(self, want: Path, last: NodeRef, state: State) -> Iterator[State]:
         """Yield a branch for each input, at most so many nodes back, from which a path may start."""
@@ -351,7 +330,7 @@ class Matcher:
                     if not name:
                         continue
                     producer = self._nodes.producer(ref.scope, name)
-                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref, producer)):
+                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref)):
                         goals = ((INPUT, want.start, ref, slot), rest)
                         yield new_state((goals, state.bindings, state.nodes, 0, state.missed))
                     self._step()

@@ -1,11 +1,11 @@
 """A model as patterns see it: operators and attributes of its nodes, producers of their inputs, and constants."""
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.model.constants import Constant, copied_constant, is_constant
+from onnxjson.model.constants import Constant, constant_values, copied_constant, is_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
@@ -13,10 +13,21 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
-from onnxjson.model.operators import attribute_defaults, plain_domain, table_signature
+from onnxjson.model.operators import attribute_defaults, is_commutative, plain_domain, table_signature
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import is_external, raw_bytes, to_numpy
-from onnxjson.patterns.expression import Anything, AttributeValue, Bound, Call, Elements, Number, Operator, Text
+from onnxjson.patterns.expression import (
+    Anything,
+    AttributeValue,
+    Bound,
+    Call,
+    Elements,
+    Number,
+    Operator,
+    Path,
+    Text,
+    final_call,
+)
 
 TOLERANCE: Final = 1e-3
 """Relative difference up to which numbers of floating point are equal."""
@@ -44,14 +55,22 @@ class Literals:
         self._tolerance = tolerance
         self._constants: dict[Value, Constant | None] = {}
         self._elements: dict[Value, Sequence[Any] | None] = {}
+        self._known: dict[Scope, Collection[str]] = {}
 
     def constant(self, value: Value) -> Constant | None:
         """Return the constant whose elements a value has, directly or through Identity nodes; see `is_constant`."""
         if value not in self._constants:
             scope, name = value
-            found = copied_constant(scope, name) if scope is not None else None
+            is_other = scope is None or name not in (self.known(scope) or (name,))
+            found = None if is_other or scope is None else copied_constant(scope, name)
             self._constants[value] = None if found is None or found.is_default else found
         return self._constants[value]
+
+    def known(self, scope: Scope) -> Collection[str]:
+        """Return the names of the constants of an outermost graph; none for other graphs."""
+        if scope not in self._known:
+            self._known[scope] = constant_values(scope) if scope.outer is None else ()
+        return self._known[scope]
 
     def is_constant(self, value: Value) -> bool:
         """Whether a value is a constant or computed from constants alone, which no caller can replace."""
@@ -160,6 +179,7 @@ class Nodes:
         self.computed = cache(_computed)
         """The nodes and outputs of the values that a graph computes; of two definitions, the first one counts."""
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+        self._names: dict[Call, set[str]] = {}
 
     def calling(self, operators: Sequence[Operator]) -> Sequence[NodeRef]:
         """Return the nodes that call one of the operators, in the order of the file."""
@@ -169,6 +189,53 @@ class Nodes:
         return self.index.in_order(
             [NodeRef(scope, at) for scope in scopes for at in positions_calling(scope, operators)]
         )
+
+    def names(self, call: Call) -> set[str]:
+        """Return the names of all values that a call may describe, judged from operators and numbers alone.
+
+        A value with such a name in another graph counts, too.
+        """
+        known = self._names.get(call)
+        if known is None:
+            known = self._names[call] = self._names_of(call)
+        return known
+
+    def _names_of(self, call: Call) -> set[str]:
+        inputs = list(enumerate(call.inputs or ()))
+        calls = [(slot, self.names(final_call(each))) for slot, each in inputs if isinstance(each, Call | Path)]
+        numbers = [(slot, each) for slot, each in inputs if isinstance(each, Number | Elements)]
+        found: set[str] = set()
+        if not all([names for _, names in calls]):
+            return found
+        is_ordered = not any([each.name == "*" or is_commutative(each.domain, each.name) for each in call.operators])
+        output = call.output
+        for scope in self.index.scopes:
+            nodes = scope.graph.node
+            for position in positions_calling(scope, call.operators):
+                node = nodes[position]
+                given = node.input
+                for slot, names in calls:
+                    if (slot >= len(given) or given[slot] not in names) if is_ordered else names.isdisjoint(given):
+                        break
+                else:
+                    if output < len(node.output) and (
+                        not numbers or self._has_numbers(scope, given, numbers, is_ordered=is_ordered)
+                    ):
+                        found.add(node.output[output])
+        return found
+
+    def _has_numbers(
+        self, scope: Scope, names: Sequence[str], wanted: Sequence[tuple[int, Number | Elements]], *, is_ordered: bool
+    ) -> bool:
+        is_like = self.literals.is_like
+        known = self.literals.known(scope) or names
+        for slot, want in wanted:
+            for name in names[slot : slot + 1] if is_ordered else names:
+                if name and name in known and is_like(new_value((Index.defining_scope(scope, name), name)), want):
+                    break
+            else:
+                return False
+        return True
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
         """Return the node that produces a value; see `Index.producer`."""

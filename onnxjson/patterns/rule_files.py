@@ -130,6 +130,17 @@ SHIPPED = Path(__file__).parent / "rules"
 """The folder of the rules that the package contains."""
 
 
+class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an outline shows instead of the nodes of a match."""
+
+    name: Annotated[str, Meta(description='What it is called, such as LayerNorm; "" if it changes nothing.')]
+    operands: Annotated[tuple[str, ...], Meta(description="The names of the pattern that are its operands.")] = ("x",)
+    keywords: Annotated[
+        dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
+    ] = {}
+    written: Annotated[str, Meta(description="The sign between its operands, such as @.")] = ""
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One rule."""
 
@@ -144,6 +155,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     replacement: Annotated[
         str | tuple[Block, ...] | None, Meta(description="What `replace-pattern` replaces a match with.")
     ] = None
+    block: Annotated[NamedBlock | None, Meta(description="How `show --outline` writes a match.")] = None
     note: Annotated[str, Meta(description="When the rule applies, and when it does not.")] = ""
     url: Annotated[str, Meta(description="Where the pattern comes from.")] = ""
 

@@ -14,7 +14,7 @@ from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.mismatches import State
-from onnxjson.patterns.nodes import TOLERANCE
+from onnxjson.patterns.nodes import TOLERANCE, Nodes
 from onnxjson.patterns.selectors import select_nodes
 
 _SLACK: Final = (1, 2, 4)
@@ -149,11 +149,17 @@ def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:
     return Miss(ref, matched, wanted, tuple([missed.text for missed in state.missed]), addresses)
 
 
-def matchers(model: Model, index: Index, pattern: Pattern | str, tolerance: float = TOLERANCE) -> list[Matcher]:
-    """Return what searches for a pattern: one for each combination of its alternatives."""
+def matchers(
+    model: Model, index: Index, pattern: Pattern | str, tolerance: float = TOLERANCE, nodes: Nodes | None = None
+) -> list[Matcher]:
+    """Return what searches for a pattern: one for each combination of its alternatives.
+
+    Searches for several patterns may share `nodes`.
+    """
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
+    nodes = nodes or Nodes(model, index, tolerance)
 
     def selected(selector: str) -> Sequence[NodeRef]:
         return select_nodes(model, index, selector)
 
-    return [Matcher(model, index, variant, tolerance=tolerance, selected=selected) for variant in parsed.variants]
+    return [Matcher(nodes, variant, selected) for variant in parsed.variants]

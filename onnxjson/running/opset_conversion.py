@@ -152,11 +152,12 @@ class _Hiding:
 
 def _consumed_around(graph: "GraphProto") -> dict[str, None]:
     """Return the names of the values around a subgraph that it uses."""
-    own = {each.name for each in (*graph.input, *graph.initializer)}
-    own |= {name for node in graph.node for name in node.output}
+    defined = {value.name for value in graph.input} | {constant.name for constant in graph.initializer}
+    defined |= {name for node in graph.node for name in node.output}
     used = [name for node in graph.node for name in node.input]
     used += [name for node in graph.node for inner in bodies_of(node) for name in _consumed_around(inner)]
-    return dict.fromkeys(name for name in (*used, *[each.name for each in graph.output]) if name and name not in own)
+    used += [value.name for value in graph.output]
+    return dict.fromkeys(name for name in used if name and name not in defined)
 
 
 def _replace(field: Any, records: Iterable[Any]) -> None:

@@ -109,13 +109,13 @@ class EditedText:
         if self.model is None or not self.is_valid or main is None or len(main.graph.node) > _MOST_INFERRED:
             return []
         try:
-            found = Part(Index(self.model), range(len(main.graph.node)), {}).infer({}, {}, self.path.parent)
+            inference = Part(Index(self.model), range(len(main.graph.node)), {}).infer({}, {}, self.path.parent)
         except OnnxJsonError:  # The inference of onnx fails on some unusual models.
             return []
-        self.inferred, self.index = found.types, _typed(Index(self.model), found.types)
+        self.inferred, self.index = inference.types, _typed(Index(self.model), inference.types)
         wrong = [
             Finding(severity="error", code="check-shapes", message=text, address=address)
-            for address, text in found.complaints.items()
+            for address, text in inference.complaints.items()
         ]
         return placed(self._data, wrong)
 
@@ -134,10 +134,10 @@ class EditedText:
     @cached_property
     def places(self) -> dict[str, list[Named]]:
         """The places of each name."""
-        found: dict[str, list[Named]] = {}
-        for each in self.names():
-            found.setdefault(each.name, []).append(each)
-        return found
+        places: dict[str, list[Named]] = {}
+        for named in self.names():
+            places.setdefault(named.name, []).append(named)
+        return places
 
     def _named(self, start: int, end: int, path: tuple[Key, ...], kind: str, *, is_key: bool) -> Named:
         text = self.text[start + 1 : end - 1]
@@ -156,19 +156,19 @@ class EditedText:
 
     def at(self, offset: int) -> tuple[int, int, tuple[Key, ...], bool]:
         """The string or bracket around or before an offset: start, end, path, and whether it is a key."""
-        found: tuple[int, int, tuple[Key, ...], bool] = (0, 0, (), False)
-        for each in self._walk_from(self._before(offset) - 1):
-            if each[0] + (self.text[each[0]] == ",") > offset:
+        nearest: tuple[int, int, tuple[Key, ...], bool] = (0, 0, (), False)
+        for token in self._walk_from(self._before(offset) - 1):
+            if token[0] + (self.text[token[0]] == ",") > offset:
                 break
-            found = each
-        start, _, path, _ = found
+            nearest = token
+        start, _, path, _ = nearest
         commas = self.text.count(",", start + 1, offset) if self.text[start : start + 1] == "," else 0
         between = self.text[start:offset]
         if commas and between.strip(", \n") and "/" not in between:  # A long list is not walked comma by comma.
             start = self.text.rindex(",", start, offset)
             path = (*path[:-1], path[-1] + commas) if path and isinstance(path[-1], int) else path
             return start, start + 1, path, False
-        return found
+        return nearest
 
     def path_at(self, offset: int) -> tuple[tuple[Key, ...], bool]:
         """The path of the innermost value around an offset, and whether its key, not the value, is there."""
@@ -188,10 +188,10 @@ class EditedText:
         """The dimensions with a name in a type."""
         if named.kind != "type":
             return []
-        found = re.finditer(r"(?<=[\[,])([^\W\d]\w*)(?=[\],])", self.text[named.start : named.end])
+        dimensions = re.finditer(r"(?<=[\[,])([^\W\d]\w*)(?=[\],])", self.text[named.start : named.end])
         return [
             Named(each[1], "dimension", named.start + each.start() - 1, named.start + each.end() + 1, named.path)
-            for each in found
+            for each in dimensions
         ]
 
     def same_name(self, named: Named) -> list[Named]:
@@ -200,16 +200,16 @@ class EditedText:
         if named.kind == "dimension":
             types = [each for each in names if each.kind == "type" and named.name in each.name]
             return [each for place in types for each in self._dimensions(place) if each.name == named.name]
-        own = [each for each in self.places.get(named.name, ()) if each.kind == named.kind]
+        places = [each for each in self.places.get(named.name, ()) if each.kind == named.kind]
         if named.kind != "value":
-            return own
-        defined = [each for each in own if is_definition(each)]
+            return places
+        defined = [each for each in places if is_definition(each)]
         home = max((graph_of(each.path) for each in defined if is_within(named.path, graph_of(each.path))), key=len,
                    default=())  # fmt: skip
         hidden = [graph_of(each.path) for each in defined if len(graph_of(each.path)) > len(home)]
         return [
             each
-            for each in own
+            for each in places
             if is_within(each.path, home) and not any(is_within(each.path, graph) for graph in hidden)
         ]
 
@@ -221,11 +221,11 @@ class EditedText:
     @cached_property
     def defined(self) -> dict[tuple[Key, ...], list[Named]]:
         """The definitions of values in each graph, in their order."""
-        found: dict[tuple[Key, ...], list[Named]] = {}
-        for each in self.names():
-            if is_definition(each):
-                found.setdefault(graph_of(each.path), []).append(each)
-        return found
+        definitions: dict[tuple[Key, ...], list[Named]] = {}
+        for named in self.names():
+            if is_definition(named):
+                definitions.setdefault(graph_of(named.path), []).append(named)
+        return definitions
 
     def alphabet(self, graph: tuple[Key, ...]) -> list[int]:
         """The numbers of the definitions in a graph, in the order of their names."""
@@ -280,18 +280,18 @@ class EditedText:
         ends = ends_of_nodes(path)
         if not ends:
             return Node()
-        found: dict[Key, str] = {}
+        written: dict[Key, str] = {}
         inputs: dict[int, str] = {}
-        for start, end, own, is_key in self._block(path[: ends[-1]], offset):
+        for start, end, inner_path, is_key in self._block(path[: ends[-1]], offset):
             if self.text[start] == '"' and not is_key:
                 text = unquoted(self.text[start + 1 : end - 1])
-                match own:
+                match inner_path:
                     case ("op_type" | "domain",):
-                        found[own[0]] = text
+                        written[inner_path[0]] = text
                     case ("input", int(slot)):
                         inputs[slot] = text
         given = tuple([inputs.get(slot, "") for slot in range(max(inputs, default=-1) + 1)])
-        return Node(op_type=found.get("op_type"), domain=found.get("domain"), input=given)
+        return Node(op_type=written.get("op_type"), domain=written.get("domain"), input=given)
 
     def keys_beside(self, offset: int) -> set[Key]:
         """The other keys of the block whose key is at an offset."""
@@ -323,12 +323,12 @@ class EditedText:
     def signature(self, offset: int) -> tuple[str, list[str], int] | None:
         """The operator of the node at an offset as a function, its inputs, and the position of the one there."""
         node, (path, _) = self.node_written_at(offset), self.path_at(offset)
-        found = operator_signature(node.domain, node.op_type, self.opset(node.domain))
-        if found is None:
+        operator = operator_signature(node.domain, node.op_type, self.opset(node.domain))
+        if operator is None:
             return None
-        inputs, outputs = ([each.name for each in side] for side in (found.inputs, found.outputs))
+        inputs, outputs = ([each.name for each in side] for side in (operator.inputs, operator.outputs))
         place = path[-1] if path[-2:-1] == ("input",) and isinstance(path[-1], int) else 0
-        text = f"{found.op_type}({', '.join(inputs)}) -> {', '.join(outputs)}"
+        text = f"{operator.op_type}({', '.join(inputs)}) -> {', '.join(outputs)}"
         return text, inputs, min(int(place), max(0, len(inputs) - 1))
 
     def scope_at(self, path: Sequence[Key]) -> Scope | None:

@@ -71,25 +71,25 @@ class AtCursor(Answers):
         text, offset = self._at_cursor(params)
         return self._plain_text(text.description(offset), lsp.Hover)
 
-    def _plain_text(self, lines: Sequence[str], made: Callable[[Any], Any]) -> Any:
+    def _plain_text(self, lines: Sequence[str], wrap: Callable[[Any], Any]) -> Any:
         """Names in a model are never markup."""
         content = lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n".join(lines))
-        return made(content) if lines else None
+        return wrap(content) if lines else None
 
     def completion(self, params: Any) -> Any:
         """Operators, attributes, values and types that fit, the best first."""
         text, offset = self._at_cursor(params)
-        found, items = offers(text, offset), []
-        if found:
-            start, end, written = replaced(text, offset, found[0].kind)
+        offered, items = offers(text, offset), []
+        if offered:
+            start, end, written = replaced(text, offset, offered[0].kind)
             place = self.texts.range(params.text_document.uri, start, end)
-        for number, each in enumerate(found):
-            name = written(each.name)
-            item = lsp.CompletionItem(visible(each.name, 200), kind=_OFFERED[each.kind], detail=each.detail,
-                                      filter_text=name, data=each.operator)  # fmt: skip
+        for number, offer in enumerate(offered):
+            name = written(offer.name)
+            item = lsp.CompletionItem(visible(offer.name, 200), kind=_OFFERED[offer.kind], detail=offer.detail,
+                                      filter_text=name, data=offer.operator)  # fmt: skip
             item.sort_text, item.text_edit = f"{number:04}", lsp.TextEdit(place, name)
             items.append(item)
-        return lsp.CompletionList(is_incomplete=len(found) >= MOST, items=items)
+        return lsp.CompletionList(is_incomplete=len(offered) >= MOST, items=items)
 
     def documented(self, item: Any) -> Any:
         """The documentation of the operator of an offer."""
@@ -108,10 +108,10 @@ class AtCursor(Answers):
         """All places of a name."""
         text, offset = self._at_cursor(params)
         named, uri = text.name_at(offset), params.text_document.uri
-        found = [] if named is None else text.same_name(named)
+        places = [] if named is None else text.same_name(named)
         with_origin = getattr(params, "context", None) is None or params.context.include_declaration
         origin = None if with_origin or named is None else text.definition(named)
-        return [self._place(uri, each) for each in found if each != origin]
+        return [self._place(uri, each) for each in places if each != origin]
 
     def highlight(self, params: Any) -> Any:
         """The same, in the open text."""
@@ -140,35 +140,37 @@ class AtCursor(Answers):
     def signature(self, params: Any) -> Any:
         """Inputs and outputs of the operator; the input at the cursor is marked."""
         text, offset = self._at_cursor(params)
-        found = text.signature(offset)
-        if found is None:
+        signature = text.signature(offset)
+        if signature is None:
             return None
-        label, inputs, place = found
+        label, inputs, place = signature
         parameters = [lsp.ParameterInformation(each) for each in inputs]
         return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=parameters)], 0, place)
 
     async def actions(self, params: Any) -> Any:
         """Corrections of findings that name what was probably meant, and edits of the element at the cursor."""
-        uri, found = params.text_document.uri, list[Any]()
+        uri, actions = params.text_document.uri, list[Any]()
         text = await self.texts.whole(uri)
-        for each in params.context.diagnostics:
-            start, end = (self.texts.offset(uri, place) for place in (each.range.start, each.range.end))
-            fix = partial(lsp.CodeAction, kind=lsp.CodeActionKind.QuickFix, diagnostics=[each])
-            if each.code == "unknown-owner":
-                found.append(fix("Drop metadata of what does not exist", data={"uri": uri, "edit": None}))
-            if each.code == "missing-attribute" and (name := re.search('the attribute "([^"]+)"', each.message)):
+        for diagnostic in params.context.diagnostics:
+            start, end = (self.texts.offset(uri, place) for place in (diagnostic.range.start, diagnostic.range.end))
+            fix = partial(lsp.CodeAction, kind=lsp.CodeActionKind.QuickFix, diagnostics=[diagnostic])
+            if diagnostic.code == "unknown-owner":
+                actions.append(fix("Drop metadata of what does not exist", data={"uri": uri, "edit": None}))
+            if diagnostic.code == "missing-attribute" and (
+                name := re.search('the attribute "([^"]+)"', diagnostic.message)
+            ):
                 added = with_attribute(text, start, name[1])
-                found += [fix(f"Add the attribute {name[1]}", edit=self._edit(uri, added))] if added else []
-            message, _, meant = each.message.partition("did you mean ")
+                actions += [fix(f"Add the attribute {name[1]}", edit=self._edit(uri, added))] if added else []
+            message, _, meant = diagnostic.message.partition("did you mean ")
             place = _written_wrong(text.text, message, start, end)
             if place is not None:
                 for quoted, plain in re.findall(r'"([^"]+)"|\b(?!or\b)(\w+)', meant):
                     edit = self._edit(uri, [Replacement(*place, quoted or plain)])
-                    found.append(fix(f"Replace with {quoted or plain}", edit=edit))
+                    actions.append(fix(f"Replace with {quoted or plain}", edit=edit))
         for title, fitting in fitting_edits(text, self.texts.offset(uri, params.range.start)):
             data = {"uri": uri, "edit": name_of(fitting), "given": non_default_parameters(fitting)}
-            found.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.Refactor, data=data))
-        return found
+            actions.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.Refactor, data=data))
+        return actions
 
     async def resolved(self, action: Any) -> Any:
         """The changes of the text by an edit; what it refuses is an error of the editor."""
@@ -176,11 +178,11 @@ class AtCursor(Answers):
         text = await self.texts.whole(uri)
         with refusals():
             if name is None:
-                found = without_orphans(text)
+                replacements = without_orphans(text)
             else:
                 edit = edit_named(name)(**action.data["given"])
-                found = await asyncio.to_thread(changed, text, [edit])
-        action.edit = self._edit(uri, found)
+                replacements = await asyncio.to_thread(changed, text, [edit])
+        action.edit = self._edit(uri, replacements)
         return action
 
 
@@ -293,13 +295,13 @@ class _Features(AtCursor, OfWholeText):
             try:
                 draft.restore(text.encode("utf-8", "surrogatepass"))
                 proposal = editing.read(draft)
-                found: Sequence[Finding] = () if proposal is None else proposal.findings
+                findings: Sequence[Finding] = () if proposal is None else proposal.findings
             except DecodeError as error:
-                if not (found := error.findings):
+                if not (findings := error.findings):
                     raise
             finally:
                 draft.remove()
-            errors = [msgspec.structs.replace(each, file=path) for each in found if each.severity == "error"]
+            errors = [msgspec.structs.replace(each, file=path) for each in findings if each.severity == "error"]
             if errors:
                 raise DecodeError(str(errors[0]), errors)
             if proposal is None:

@@ -78,14 +78,14 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
     domain, opset = plain_domain(node.domain), text.opset(node.domain)
     if kind == "operator":
         return [Offer(each, kind, "", (domain, each, opset)) for each in sorted(known_operators(domain))]
-    found = operator_signature(domain, node.op_type, opset)
+    signature = operator_signature(domain, node.op_type, opset)
     if kind == "attribute" or (path[-1:] == ("attribute",) and not on_key):
         operator, given = (domain, node.op_type or "", opset), text.keys_beside(offset)
         return [
-            Offer(each.name, "attribute", f"{ATTRIBUTE_TYPE_NAMES[each.type]} {detail}".rstrip(), operator)
-            for each in (found.attributes.values() if found is not None else ())
-            if each.name not in given
-            for detail in ["required" if each.required else "" if each.default is None else f"= {each.default}"]
+            Offer(formal.name, "attribute", f"{ATTRIBUTE_TYPE_NAMES[formal.type]} {detail}".rstrip(), operator)
+            for formal in (signature.attributes.values() if signature is not None else ())
+            if formal.name not in given
+            for detail in ["required" if formal.required else "" if formal.default is None else f"= {formal.default}"]
         ]
     if kind == "value" or path[-1:] == ("input",):
         return list(_values(text, offset, path, node))
@@ -99,15 +99,15 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
 def replaced(text: EditedText, offset: int, kind: str) -> tuple[int, int, Callable[[str], str]]:
     """Return the range around an offset that an offer of a kind replaces, and a function that writes its name there."""
     begin, end = text.at(offset)[:2]
-    whole = text.text
-    is_string = whole[begin : begin + 1] == '"' and begin < offset <= end
-    if not is_string or (offset == end and end - begin > 1 and whole[end - 1] == '"'):
-        return _word_start(whole, offset, 0), offset, _quoted
+    content = text.text
+    is_string = content[begin : begin + 1] == '"' and begin < offset <= end
+    if not is_string or (offset == end and end - begin > 1 and content[end - 1] == '"'):
+        return _word_start(content, offset, 0), offset, _quoted
     if kind in ("dimension", "type"):
-        start, end = _word_start(whole, offset, begin + 1), _REST_OF_WORD.match(whole, offset).end()  # type: ignore[union-attr]
-        unwanted = "[]" if whole[end : end + 1] == "[" else ""
+        start, end = _word_start(content, offset, begin + 1), _REST_OF_WORD.match(content, offset).end()  # type: ignore[union-attr]
+        unwanted = "[]" if content[end : end + 1] == "[" else ""
         return start, end, lambda name: _quoted(name.removesuffix(unwanted))[1:-1]
-    rest = _REST.match(whole, offset)
+    rest = _REST.match(content, offset)
     return begin + 1, offset if rest is None else rest.end(), lambda name: _quoted(name)[1:-1]
 
 
@@ -159,10 +159,10 @@ def _values(text: EditedText, offset: int, path: tuple[Key, ...], node: Node) ->
         inputs = (*given[:slot], name, *given[slot + 1 :])
         return 0 if dtype_mistake(msgspec.structs.replace(node, input=inputs), signature, dtype_of) is None else 2
 
-    found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
+    groups = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
     if not text.is_valid and scope is not None:  # Text after an incomplete list has the wrong path.
-        found.append(Named(name, "value", 0, 0, ()) for name in islice(chain(scope.initializers, scope.inputs), MOST))
-    for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[:MOST]:
+        groups.append(Named(name, "value", 0, 0, ()) for name in islice(chain(scope.initializers, scope.inputs), MOST))
+    for each in sorted({each.name: each for each in chain.from_iterable(groups)}.values(), key=rank)[:MOST]:
         detail = None if scope is None else value_type(scope, each.name)
         yield Offer(each.name, "value", visible(detail or "", 80))
 
@@ -185,16 +185,16 @@ def fitting_edits(text: EditedText, offset: int) -> list[tuple[str, Edit]]:
     if not text.is_valid:
         return []
     named, ref = text.name_at(offset), text.node_at(text.path_at(offset)[0])
-    found: list[tuple[str, dict[str, Any]]] = []
+    fitting: list[tuple[str, dict[str, Any]]] = []
     if named is not None and named.kind == "value":
-        found += [(edit, {"tensor": named.name}) for edit in _edits_of_value(text, named)]
+        fitting += [(edit, {"tensor": named.name}) for edit in _edits_of_value(text, named)]
     if ref is not None:
         names = ["delete-node", *(["swap-inputs"] if len(ref.node.input) > 1 else [])]
         names += ["constants-to-initializers"] if ref.node.op_type == "Constant" else []
-        found += [(edit, {"node": f"@{ref.address}"}) for edit in names]
-        found += [("name-nodes", {})] if not ref.node.name else []
-    found += [(edit, {}) for edit in ("infer-shapes", "prune")]
-    edits = [(edit_named(name), given) for name, given in found]
+        fitting += [(edit, {"node": f"@{ref.address}"}) for edit in names]
+        fitting += [("name-nodes", {})] if not ref.node.name else []
+    fitting += [(edit, {}) for edit in ("infer-shapes", "prune")]
+    edits = [(edit_named(name), given) for name, given in fitting]
     return [(summary(edit), edit(**given)) for edit, given in edits]
 
 
@@ -231,7 +231,7 @@ def renamed(text: EditedText, named: Named, name: str) -> list[Replacement]:
 
 def formatted_nodes(text: EditedText, start: int, end: int) -> list[Replacement]:
     """The replacements that make the outermost valid nodes of a range canonical, in a text with errors."""
-    found: list[Replacement] = []
+    replacements: list[Replacement] = []
     opened: dict[tuple[Key, ...], int] = {}
     place = text.path_at(start)[0]
     for first, last, path, _ in text.walk_around(place[: (*ends_of_nodes(place), len(place))[0]], start):
@@ -244,9 +244,9 @@ def formatted_nodes(text: EditedText, start: int, end: int) -> list[Replacement]
         elif text.text[first] == "}" and (begin := opened.pop(path, end + 1)) <= end and last > start:
             new = canonical_node(text.text[begin:last], _indent(path))
             if new is not None:
-                found = [each for each in found if each.end < begin]  # without nodes of its subgraphs
-                found += [Replacement(begin, last, new)] if new != text.text[begin:last] else []
-    return found
+                replacements = [each for each in replacements if each.end < begin]  # without nodes of its subgraphs
+                replacements += [Replacement(begin, last, new)] if new != text.text[begin:last] else []
+    return replacements
 
 
 def _indent(path: Sequence[Key]) -> int:

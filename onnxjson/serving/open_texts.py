@@ -208,10 +208,10 @@ class TypedText(EditedText):
 
     def same_name(self, named: Named) -> list[Named]:
         """The places outside of the change."""
-        change, found = self._change, self._read.same_name(named)
+        change, places = self._change, self._read.same_name(named)
         moved = change.new_end - change.old_end
-        before = [each for each in found if each.end <= change.start]
-        after = [each for each in found if each.start >= change.old_end]
+        before = [each for each in places if each.end <= change.start]
+        after = [each for each in places if each.start >= change.old_end]
         return [*before, *[each._replace(start=each.start + moved, end=each.end + moved) for each in after]]
 
 
@@ -260,38 +260,38 @@ class OpenTexts:
         document = self.document(uri)
         if not _is_long(document):
             text = await self._read(document, known, is_read=True)
-            found: Sequence[Finding] = await asyncio.to_thread(text.findings)
-            self._report(document, found)
+            findings: Sequence[Finding] = await asyncio.to_thread(text.findings)
+            self._report(document, findings)
         else:
             first = None if known.read is not None else asyncio.create_task(self._read(document, known, is_read=True))
-            has_model, found = await self._check(document.source)
-            self._report(document, found)
+            has_model, findings = await self._check(document.source)
+            self._report(document, findings)
             text = await (first or self._read(document, known, is_read=has_model))
-        if all(each.severity != "error" for each in found):
-            await self._infer(document, text, found)
+        if all(finding.severity != "error" for finding in findings):
+            await self._infer(document, text, findings)
 
-    async def _infer(self, document: OpenDocument, text: EditedText, found: Sequence[Finding]) -> None:
+    async def _infer(self, document: OpenDocument, text: EditedText, findings: Sequence[Finding]) -> None:
         """Infer types and shapes in the sandbox, after those of an earlier version; report conflicts."""
         while self._inferring is not None and not self._inferring.done():
             await asyncio.wait([self._inferring])
         self._inferring = asyncio.create_task(asyncio.to_thread(text.infer))
         if wrong := await asyncio.shield(self._inferring):
-            self._report(document, sorted([*found, *wrong], key=lambda each: (each.line, each.column)))
+            self._report(document, sorted([*findings, *wrong], key=lambda each: (each.line, each.column)))
         workspace = self._server.client_capabilities.workspace
         if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
             self._server.workspace_inlay_hint_refresh(None)
 
-    def _report(self, document: OpenDocument, found: Sequence[Finding]) -> None:
+    def _report(self, document: OpenDocument, findings: Sequence[Finding]) -> None:
         diagnostics, text = [], document.source
-        for each in found[:_MOST_FINDINGS]:
-            begin = document.offset_of(each.line, each.column)
+        for finding in findings[:_MOST_FINDINGS]:
+            begin = document.offset_of(finding.line, finding.column)
             end = end_of(text, begin) if text[begin : begin + 1] == '"' else min(begin + 1, len(text))
             diagnostics.append(
                 types.Diagnostic(
                     types.Range(document.position_at(begin), document.position_at(end)),
-                    visible(f"{each.message}; {each.hint}" if each.hint else each.message, None),
-                    severity=types.DiagnosticSeverity[each.severity.capitalize()],
-                    code=each.code,
+                    visible(f"{finding.message}; {finding.hint}" if finding.hint else finding.message, None),
+                    severity=types.DiagnosticSeverity[finding.severity.capitalize()],
+                    code=finding.code,
                     source="onnxjson",
                 )
             )

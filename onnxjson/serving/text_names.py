@@ -13,6 +13,9 @@ _DECLARING: Final = ("input", "output", "initializer", "value_info")
 TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,(?:[^][{},"/]*+,)*+)|//[^\n]*')
 """A string with an optional colon, a bracket, one or more commas with only numbers between them, or a comment."""
 
+_OF_NODES: Final = {"op_type": "operator", "name": "node"}
+_OF_VALUES: Final = {"name": "value", "type": "type"}
+
 
 class Named(NamedTuple):
     """A name in a text."""
@@ -101,10 +104,6 @@ def kind_of(path: tuple[Key, ...], *, is_key: bool) -> str:
     if path[-3] == "node":
         return _OF_NODES.get(last, "")
     return _OF_VALUES.get(last, "") if path[-3] in _DECLARING else ""
-
-
-_OF_NODES: Final = {"op_type": "operator", "name": "node"}
-_OF_VALUES: Final = {"name": "value", "type": "type"}
 
 
 def is_definition(named: Named) -> bool:

@@ -100,12 +100,12 @@ class Tools:
         """Compute MACs, FLOPs and bytes of weights and activations, by operator; with `dims`, the sizes of named
         dimensions, they are numbers, else formulas.
         """
-        found = cost_of(_load(model).model, Path(model).parent, dims)
-        nodes = sorted(found.nodes, key=lambda each: -each.macs if isinstance(each.macs, int) else -math.inf)[
+        costs = cost_of(_load(model).model, Path(model).parent, dims)
+        nodes = sorted(costs.nodes, key=lambda each: -each.macs if isinstance(each.macs, int) else -math.inf)[
             :_MOST_NODES
         ]
-        data = msgspec.to_builtins(msgspec.structs.replace(found, nodes=tuple(nodes)))
-        return answer(f"Cost of the model; of {counted(len(found.nodes), 'node')} those with the most MACs.", data)
+        data = msgspec.to_builtins(msgspec.structs.replace(costs, nodes=tuple(nodes)))
+        return answer(f"Cost of the model; of {counted(len(costs.nodes), 'node')} those with the most MACs.", data)
 
     def read_nodes(self, model: str, selector: str, page: int = 1) -> str:
         """Show what a selector finds: one tensor; up to 8 nodes with attributes, producers and consumers; or the
@@ -113,12 +113,12 @@ class Tools:
         """
         loaded = _load(model).model
         index = index_of(loaded)
-        found = select(loaded, index, selector)
-        if isinstance(found, TensorRef):
+        selected = select(loaded, index, selector)
+        if isinstance(selected, TensorRef):
             resolver = Resolver(Path(model).parent, model_file=Path(model))
-            return answer("One tensor.", view_tensor(index, found, model, resolver, most=16))
-        words, shown = paged(found, "node", page)
-        if len(found) > _MOST_NODES:
+            return answer("One tensor.", view_tensor(index, selected, model, resolver, most=16))
+        words, shown = paged(selected, "node", page)
+        if len(selected) > _MOST_NODES:
             kinds = [{"address": ref.address, "op_type": ref.node.op_type, "name": ref.node.name} for ref in shown]
             return answer(f"{words} In full: those of a selector with at most {_MOST_NODES}.", kinds)
         return answer(words, [view_node(loaded, index, ref, model, None) for ref in shown])
@@ -195,10 +195,10 @@ class Tools:
         paths = Path(before), Path(after)
         base, target = (files.load(each).model for each in paths)
         with Verifier(TwoModels(base, target, paths), Plan()) as verifier:
-            found = verifier.result()
-            where = locate(verifier, found) if found.failed else None
-        words = "The outputs are equal." if found.equal else "The outputs differ, or could not be compared."
-        return answer(words, verification_data(found, before, after, where))
+            verification = verifier.result()
+            where = locate(verifier, verification) if verification.failed else None
+        words = "The outputs are equal." if verification.equal else "The outputs differ, or could not be compared."
+        return answer(words, verification_data(verification, before, after, where))
 
     def _edited(self, model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list[str]]:
         """Return a model, the model after edits, and notes."""
@@ -233,10 +233,10 @@ def _changes(found: Diff, page: int) -> tuple[str, dict[str, Any]]:
 
 def _steps(trace: Trace) -> list[dict[str, Any]]:
     return [
-        {"pass": each.step.name, "nodes": [each.before.nodes, each.after.nodes],
-         "bytes": [each.before.bytes, each.after.bytes], "notes": each.notes, "failure": each.step.failure,
-         "changes": [[event.kind, event.pattern, event.count] for part in each.step.parts for event in part.events]}
-        for each in stages(trace)
+        {"pass": stage.step.name, "nodes": [stage.before.nodes, stage.after.nodes],
+         "bytes": [stage.before.bytes, stage.after.bytes], "notes": stage.notes, "failure": stage.step.failure,
+         "changes": [[event.kind, event.pattern, event.count] for part in stage.step.parts for event in part.events]}
+        for stage in stages(trace)
     ]  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def server(may: Permissions | None = None) -> "MCPServer":
     except ImportError as error:
         raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
     offered = Tools(may or Permissions())
-    made = MCPServer(
+    mcp_server = MCPServer(
         "onnxjson",
         instructions=INSTRUCTIONS,
         version=version("onnxjson"),
@@ -265,5 +265,7 @@ def server(may: Permissions | None = None) -> "MCPServer":
     # Permissions are checked by the tools; the paths and addresses in a URI begin with a slash.
     anything = ResourceSecurity(exempt_params={"model", "address", "name"})
     for template, read in offered.resources().items():
-        made.resource(template, description=read.__doc__, security=anything)(refusing(read, offered.may, as_text=True))
-    return made
+        mcp_server.resource(template, description=read.__doc__, security=anything)(
+            refusing(read, offered.may, as_text=True)
+        )
+    return mcp_server

@@ -83,24 +83,24 @@ def outline(names: Sequence[Named]) -> list[Entry]:
     """Return the graphs of a text with what is in them."""
     nodes: dict[tuple[Key, ...], Entry] = {}
     graphs: dict[tuple[Key, ...], Entry] = {}
-    for each in names:
-        graph = graph_of(each.path)
-        top = graphs.setdefault(graph, Entry("/".join(map(str, graph)), "graph", each.start, each.end))
-        top.end = max(top.end, each.end)
-        inner = each.path[len(graph) :]
+    for named in names:
+        graph = graph_of(named.path)
+        top = graphs.setdefault(graph, Entry("/".join(map(str, graph)), "graph", named.start, named.end))
+        top.end = max(top.end, named.end)
+        inner = named.path[len(graph) :]
         if inner[:1] == ("node",):
-            path = each.path[: len(graph) + 2]
+            path = named.path[: len(graph) + 2]
             if path not in nodes:
-                nodes[path] = Entry("", "node", each.start, each.end)
+                nodes[path] = Entry("", "node", named.start, named.end)
                 top.children.append(nodes[path])
             node = nodes[path]
-            node.end = max(node.end, each.end)
-            if each.kind == "operator":
-                node.detail = each.name
-            elif each.kind == "node":
-                node.name = each.name
+            node.end = max(node.end, named.end)
+            if named.kind == "operator":
+                node.detail = named.name
+            elif named.kind == "node":
+                node.name = named.name
         elif inner[-1:] == ("name",) and inner[0] != "value_info":
-            top.children.append(Entry(each.name, "value", each.start, each.end, str(inner[0])))
+            top.children.append(Entry(named.name, "value", named.start, named.end, str(inner[0])))
     for path, graph_entry in sorted(graphs.items(), key=lambda each: -len(each[0])):
         graph_entry.children = _by_scope(graph_entry.children, 1)
         owner = next((nodes[path[:end]] for end in range(len(path), 1, -1) if path[:end] in nodes), None)
@@ -126,19 +126,19 @@ def _cut(entry: Entry) -> None:
 
 def _by_scope(entries: list[Entry], depth: int) -> list[Entry]:
     """Nodes whose names begin with the same parts between slashes, under an entry of their own."""
-    found: list[Entry] = []
+    grouped: list[Entry] = []
     scopes: dict[str, Entry] = {}
-    for each in entries:
-        parts = each.name.split("/")
-        if each.kind != "node" or not each.name.startswith("/") or not depth < len(parts) - 1 < _DEEPEST:
-            found.append(each)
+    for entry in entries:
+        parts = entry.name.split("/")
+        if entry.kind != "node" or not entry.name.startswith("/") or not depth < len(parts) - 1 < _DEEPEST:
+            grouped.append(entry)
             continue
         name = "/".join(parts[: depth + 1])
         if name not in scopes:
-            scopes[name] = Entry(name, "scope", each.start, each.end)
-            found.append(scopes[name])
-        scopes[name].end = max(scopes[name].end, each.end)
-        scopes[name].children.append(each)
+            scopes[name] = Entry(name, "scope", entry.start, entry.end)
+            grouped.append(scopes[name])
+        scopes[name].end = max(scopes[name].end, entry.end)
+        scopes[name].children.append(entry)
     seen: dict[tuple[str, ...], str] = {}
     for name, scope in scopes.items():
         operators = tuple(scope.operators())
@@ -146,7 +146,7 @@ def _by_scope(entries: list[Entry], depth: int) -> list[Entry]:
         same = f", as {like}" if like != name and len(operators) > 1 else ""
         scope.detail = counted(len(operators), "node") + same
         scope.children = _by_scope(scope.children, depth + 1)
-    return found
+    return grouped
 
 
 def of_whole(method: Callable[[Any, EditedText, Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -172,27 +172,27 @@ class OfWholeText(Answers):
             return self._edits(uri, changed(text, []))
         start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
         if text.is_valid:
-            found = [each for each in changed(text, []) if each.start <= end and each.end >= start]
+            replacements = [each for each in changed(text, []) if each.start <= end and each.end >= start]
         else:
-            found = formatted_nodes(text, start, end)
-        return self._edits(uri, found)
+            replacements = formatted_nodes(text, start, end)
+        return self._edits(uri, replacements)
 
     @of_whole
     def symbols(self, text: EditedText, params: Any) -> Any:
         """Graphs, scopes in names, nodes and values, as a tree."""
         uri = params.text_document.uri
-        found = outline(text.names())
+        entries = outline(text.names())
         asked = self.server.client_capabilities.text_document
         if asked and asked.document_symbol and asked.document_symbol.hierarchical_document_symbol_support:
-            return [self._symbol(uri, each) for each in found]
+            return [self._symbol(uri, entry) for entry in entries]
         return [
             lsp.SymbolInformation(
-                lsp.Location(uri, self.texts.range(uri, each.start, each.end)),
-                visible(each.label, 200),
-                _SYMBOLS[each.kind],
+                lsp.Location(uri, self.texts.range(uri, entry.start, entry.end)),
+                visible(entry.label, 200),
+                _SYMBOLS[entry.kind],
             )
-            for top in found
-            for each in top.everything()
+            for top in entries
+            for entry in top.everything()
         ]
 
     def _symbol(self, uri: str, entry: Entry) -> Any:
@@ -205,10 +205,10 @@ class OfWholeText(Answers):
     def links(self, text: EditedText, params: Any) -> Any:
         """Files with weights."""
         uri = params.text_document.uri
-        found = [(each, text.path.parent / each.name) for each in text.names() if each.kind == "file"]
+        weight_files = [(each, text.path.parent / each.name) for each in text.names() if each.kind == "file"]
         return [
             lsp.DocumentLink(self._place(uri, each).range, path.as_uri())
-            for each, path in found
+            for each, path in weight_files
             if ".." not in path.parts and path.is_relative_to(text.path.parent) and os.path.isfile(path)
         ]
 
@@ -217,30 +217,30 @@ class OfWholeText(Answers):
         """Types of the outputs of nodes, where they are known."""
         uri = params.text_document.uri
         first, last = (self.texts.offset(uri, each) for each in (params.range.start, params.range.end))
-        found = []
-        for each in text.names():
-            if each.kind != "value" or each.path[-2:-1] != ("output",) or not first <= each.end <= last:
+        hints = []
+        for named in text.names():
+            if named.kind != "value" or named.path[-2:-1] != ("output",) or not first <= named.end <= last:
                 continue
-            ref = text.node_at(each.path)
-            kind = None if ref is None else text.index.type_of(ref.scope, each.name)
+            ref = text.node_at(named.path)
+            kind = None if ref is None else text.index.type_of(ref.scope, named.name)
             if kind is not None:
                 label = f" {visible(format_type(kind) or '', 80)}"
-                found.append(lsp.InlayHint(self.texts.position(uri, each.end), label, kind=lsp.InlayHintKind.Type))
-        return found
+                hints.append(lsp.InlayHint(self.texts.position(uri, named.end), label, kind=lsp.InlayHintKind.Type))
+        return hints
 
     @of_whole
     def folds(self, text: EditedText, params: Any) -> Any:
         """What is between brackets."""
         uri = params.text_document.uri
-        found = list[lsp.FoldingRange]()
+        folds = list[lsp.FoldingRange]()
         for start, end in islice(brackets(text.text), _MOST_TOKENS):
             first, last = (self.texts.position(uri, each).line for each in (start, end))
             if last > first:  # one line can be very long
                 begin_of_line = text.text.rfind("\n", 0, end) + 1
                 last -= not text.text[begin_of_line:end].strip(" \t]}")
             if last > first:
-                found.append(lsp.FoldingRange(first, last))
-        return found
+                folds.append(lsp.FoldingRange(first, last))
+        return folds
 
     @of_whole
     def tokens(self, text: EditedText, params: Any) -> Any:
@@ -248,11 +248,11 @@ class OfWholeText(Answers):
         uri, data = params.text_document.uri, list[int]()
         kinds = list(COLOURS)
         before = lsp.Position(0, 0)
-        for each in islice((each for each in text.names() if each.kind in COLOURS), _MOST_TOKENS):
-            begin, end = self.texts.position(uri, each.start), self.texts.position(uri, each.end)
+        for named in islice((named for named in text.names() if named.kind in COLOURS), _MOST_TOKENS):
+            begin, end = self.texts.position(uri, named.start), self.texts.position(uri, named.end)
             column = begin.character - (before.character if begin.line == before.line else 0)
             length = max(0, end.character - begin.character)
-            data += [begin.line - before.line, column, length, kinds.index(each.kind), 0]
+            data += [begin.line - before.line, column, length, kinds.index(named.kind), 0]
             before = begin
         return lsp.SemanticTokens(data)
 
@@ -294,13 +294,13 @@ def _of_member(text: EditedText, event: Event, member: Member) -> list[Finding]:
     """Return the changes of one place; a renaming of many values is reported at each name."""
     kind = "changed" if member.base and member.target else "added" if member.target else "removed"
     if event.kind == "renamed" and member.target == (_GRAPH,):
-        found = [(f"was {each.base}", "".join(f"/{part}" for part in places[0].path))
+        messages = [(f"was {each.base}", "".join(f"/{part}" for part in places[0].path))
                  for each in member.details if (places := text.places.get(each.target or ""))]  # fmt: skip
     else:
         were = [f"{each.what} was {each.base}" for each in member.details if each.base is not None]
         message = "; ".join(were) or f"{event.kind}: {event.pattern}"
-        found = [(message, each) for each in member.target[:_MOST] or (_GRAPH,)]
-    return [Finding(severity="warning", code=kind, message=message, address=address) for message, address in found]
+        messages = [(message, each) for each in member.target[:_MOST] or (_GRAPH,)]
+    return [Finding(severity="warning", code=kind, message=message, address=address) for message, address in messages]
 
 
 def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:
@@ -331,10 +331,10 @@ def _symbols_of(path: Path, _modified: int, _size: int) -> tuple[tuple[str, str,
         return tuple([(name, kind, start) for name, kind in names if name])
     text = path.read_text(encoding="utf-8", errors="replace")
     document = OpenDocument(path.as_uri(), text)
-    found = EditedText(text, path, is_read=False).names() if '"onnxjson/' in text else []
+    written_names = EditedText(text, path, is_read=False).names() if '"onnxjson/' in text else []
     return tuple([
         (each.name, each.kind, lsp.Range(document.position_at(each.start), document.position_at(each.end)))
-        for each in islice(found, 4 * _MOST_TOKENS) if each.kind == "node" or is_definition(each)
+        for each in islice(written_names, 4 * _MOST_TOKENS) if each.kind == "node" or is_definition(each)
     ])  # fmt: skip
 
 

@@ -227,11 +227,11 @@ def find_tensor(model: Model, selector: str) -> Tensor:
     """
     if selector.startswith("@"):
         address = selector[1:]
-        found = addresses.resolve(model, address)
-        tensor = attribute_tensor(found) if isinstance(found, Attribute) else found
+        addressed = addresses.resolve(model, address)
+        tensor = attribute_tensor(addressed) if isinstance(addressed, Attribute) else addressed
 
         if not isinstance(tensor, Tensor):
-            raise MissingInputError(f"{visible(address, 200)} is not a tensor{_sparse_hint(found, address)}")
+            raise MissingInputError(f"{visible(address, 200)} is not a tensor{_sparse_hint(addressed, address)}")
         return _named(tensor, address)
     try:
         ref = select_tensor(model, Index(model), selector)

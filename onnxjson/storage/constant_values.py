@@ -94,17 +94,17 @@ def _parts(data_type: int, values: list[object], place: Callable[[int], str]) ->
 
 
 def _all_nearest(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
-    found: list[object] = []
+    fitting: list[object] = []
     for index, value in enumerate(values):
         try:
             elements.pack(data_type, [value])
-            found.append(value)
+            fitting.append(value)
         except ElementError as error:
             nearest = _nearest(data_type, value)
             if nearest is None:
                 raise EncodeError(f"{place(index)}: found {error.found}, expected {error.fits}") from None
-            found.append(nearest)
-    return found
+            fitting.append(nearest)
+    return fitting
 
 
 def _nearest(data_type: int, value: object) -> object | None:
@@ -265,15 +265,15 @@ def _tokens(tensor: Tensor) -> Iterator[str]:
     count = math.prod(tensor.dims)
     size = BITS[data_type]
     for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
-        here = min(count, len(piece) * 8 // size)
-        tokens = elements.tokens(data_type, piece, here)
+        piece_count = min(count, len(piece) * 8 // size)
+        tokens = elements.tokens(data_type, piece, piece_count)
         if tokens is None:
             kind = format_tensor_type(data_type, tensor.dims)
             raise DecodeError(
                 f"the elements are not valid as {kind}: a bool is neither 0 nor 1, or padding bits of the last byte "
                 "are not zero"
             )
-        count -= here
+        count -= piece_count
         yield from tokens
 
 

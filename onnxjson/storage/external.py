@@ -164,15 +164,15 @@ class Resolver:
                 inner = _step(descriptor, part, os.O_DIRECTORY, where)
                 os.close(descriptor)
                 descriptor = inner
-            found = _step(descriptor, parts[-1], os.O_NONBLOCK | os.O_NOCTTY, where)
+            file_descriptor = _step(descriptor, parts[-1], os.O_NONBLOCK | os.O_NOCTTY, where)
         finally:
             os.close(descriptor)
         try:
-            self._check(os.fstat(found), device, where)
+            self._check(os.fstat(file_descriptor), device, where)
         except BaseException:
-            os.close(found)
+            os.close(file_descriptor)
             raise
-        return _OpenFile(folder.joinpath(*parts), found)
+        return _OpenFile(folder.joinpath(*parts), file_descriptor)
 
     def _check(self, status: os.stat_result, device: int, where: str) -> None:
         if not stat.S_ISREG(status.st_mode):

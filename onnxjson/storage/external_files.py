@@ -38,6 +38,11 @@ THRESHOLD: Final = 1024
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
 
+APART: Final = 64 << 20
+"""Bytes from which an inline tensor is left in the file of its model, see `in_own_file`."""
+
+_Shard = list[tuple[Tensor, Data]]
+
 
 class Externalized(NamedTuple):
     """The result of `externalize`."""
@@ -94,10 +99,6 @@ def refuse_left_behind(model: Model, source: Path, place: Path, advice: str = ""
         )
 
 
-APART: Final = 64 << 20
-"""Bytes from which an inline tensor is left in the file of its model, see `in_own_file`."""
-
-
 def in_own_file(tensor: Tensor, folder: Path) -> Tensor:
     """Return a big tensor as a reference to its bytes in the file of its model, in `folder`; others unchanged.
 
@@ -133,11 +134,11 @@ def is_data_of(path: Path, model: Model, folder: Path) -> bool:
 
 def external_paths(model: Model, folder: Path) -> tuple[Path, ...]:
     """The files that tensors of a model name, each once, whether they exist or not; none outside of `folder`."""
-    found = []
+    paths = []
     for location in locations(model):
         with suppress(UntrustedError):
-            found.append(folder.joinpath(*location_parts(location, "")))
-    return tuple(found)
+            paths.append(folder.joinpath(*location_parts(location, "")))
+    return tuple(paths)
 
 
 def internalize(
@@ -240,9 +241,6 @@ def externalize(
     return Externalized(replace_records(model, Tensor, move_out), len(entries), left, tuple(new_files))
 
 
-_Shard = list[tuple[Tensor, Data]]
-
-
 def _shards(data_file: Path, tensors: _Shard, shard_size: int | None) -> Iterator[tuple[Path, _Shard]]:
     """Yield data files with the tensors of each; in .safetensors the widest elements first, which aligns all."""
     if data_file.suffix == safetensors.ENDING:
@@ -319,14 +317,14 @@ def copy_files(
     see `onnxjson.storage.external.Resolver` for the other options and errors.
     """
     resolver = Resolver(Path(folder), model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
-    there = Resolver(Path(destination), allow_sparse=True)
+    target_resolver = Resolver(Path(destination), allow_sparse=True)
     owners: dict[str, str] = {}
     for tensor in tensors_of(model):
         if is_external(tensor):
             name = tensor.name or ""
-            found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=name)
-            where = f"external data of tensor {visible(name)!r} in {visible(found.location)!r}"
-            owners.setdefault("/".join(location_parts(found.location, name)), where)
+            stored = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=name)
+            where = f"external data of tensor {visible(name)!r} in {visible(stored.location)!r}"
+            owners.setdefault("/".join(location_parts(stored.location, name)), where)
     for location, node in contexts(model):
         where = f"context of node {visible(node.name or '')!r} in {visible(location)!r}"
         owners.setdefault("/".join(location_parts(location, where)), where)
@@ -335,7 +333,7 @@ def copy_files(
         target = Path(destination, location)
         if taken is not None and os.path.realpath(target) == os.path.realpath(taken):
             raise OutputError(f"{_shown(target)} would be both the model and its external data; choose another name")
-        if not _is_copied(target, location, there, _whole_file(resolver, location, owner)):
+        if not _is_copied(target, location, target_resolver, _whole_file(resolver, location, owner)):
             missing.append((location, owner, target))
     for location, owner, target in missing:
         for parent in reversed(target.relative_to(destination).parents[:-1]):
@@ -344,7 +342,7 @@ def copy_files(
         try:
             save_file(target, writer_of([(0, data)]), replace=False)
         except OutputError:  # another process may have written the same file
-            if not _is_copied(target, location, there, data):
+            if not _is_copied(target, location, target_resolver, data):
                 raise
     return tuple(target for _, _, target in missing)
 
@@ -353,10 +351,10 @@ def _whole_file(resolver: Resolver, location: str, where: str) -> Data:
     return resolver.resolve((StringStringEntry(key="location", value=location),), None, where=where)
 
 
-def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool:
+def _is_copied(target: Path, location: str, resolver: Resolver, data: Data) -> bool:
     """Whether a file has exactly these bytes; raise OutputError if another file, or a link, is there."""
     try:
-        found = _whole_file(there, location, location)
+        existing = _whole_file(resolver, location, location)
     except MissingInputError:
         return False
     except UntrustedError:
@@ -364,7 +362,7 @@ def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool
             f"{_shown(target)} is in the way: it is a link, a folder, or a file with several names; "
             "remove it, or write to another folder"
         ) from None
-    if found != data:
+    if existing != data:
         raise OutputError(f"{_shown(target)} already exists with other bytes; remove it, or write to another folder")
     return True
 

@@ -34,6 +34,12 @@ _MAPPED_FROM: Final = 32 * 1024 * 1024
 
 _LFS_POINTER: Final = b"version https://git-lfs"
 
+ENDINGS: Final[dict[Format, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
+"""The ending of a new file by its form."""
+
+KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
+"""The endings that `stem_and_ending` splits off, longer ones first."""
+
 
 class Loaded(NamedTuple):
     """A model, and facts about the file from which it was loaded."""
@@ -163,13 +169,6 @@ def format_for(path: str | Path) -> Format:
     if name.endswith(".onnxjson"):
         return "protojson"
     return "json" if name.endswith(".json") else "onnx"
-
-
-ENDINGS: Final[dict[Format, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
-"""The ending of a new file by its form."""
-
-KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
-"""The endings that `stem_and_ending` splits off, longer ones first."""
 
 
 def stem_and_ending(path: str | Path) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
@@ -13,6 +13,9 @@ from onnxjson.model.payloads import SourceFile
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+THREAD_FROM: Final = 32 * 1024 * 1024
+"""Bytes that are hashed before a thread is started."""
 
 
 class Identity:
@@ -81,6 +84,25 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class CalledPath(PosixPath):
+    """The path of a file that messages call by another name, which is its text; made by `called`."""
+
+    name_in_messages = ""
+
+    def __str__(self) -> str:
+        return self.name_in_messages or super().__str__()
+
+    def __fspath__(self) -> str:
+        return str(super().__str__())
+
+
+def called(path: Path, name: str) -> Path:
+    """The path of a file with a name for messages, such as that of git's temporary file."""
+    renamed = CalledPath(path)
+    renamed.name_in_messages = name
+    return renamed
+
+
 def open_source(path: Path) -> SourceFile:
     """Open a file for reading; raise an error of this package if it is missing, denied or not a regular file."""
     with reading_errors(path):
@@ -108,10 +130,6 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
     if isinstance(error, PermissionError):
         return AccessDeniedError(f"{name} may not be read: {error.strerror}")
     return FileError(f"{name} cannot be read: {error.strerror}")
-
-
-THREAD_FROM: Final = 32 * 1024 * 1024
-"""Bytes that are hashed before a thread is started."""
 
 
 class StreamHash:

@@ -152,12 +152,12 @@ def from_array(
     if kind is not None and _is_raw(array):
         array = _as_dtype(array, kind)
     try:
-        own = _own_type(array)
+        data_type = _own_type(array)
     except TypeError as error:
         raise EncodeError(f"the array: {error}") from None
-    if kind is None or kind.data_type == own:
+    if kind is None or kind.data_type == data_type:
         return Encoded(tensors.from_numpy(array, name))
-    packed = _converted(array, own, kind.data_type, place_in(dims), lossy=lossy)
+    packed = _converted(array, data_type, kind.data_type, place_in(dims), lossy=lossy)
     tensor = Tensor(dims=dims, data_type=kind.data_type, raw_data=packed.data, name=name)
     return Encoded(tensor, packed.changed, packed.first)
 
@@ -189,26 +189,26 @@ def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
     return numpy.ascontiguousarray(array).view(numpy_dtype(kind.data_type)).reshape(array.shape)
 
 
-def _converted(array: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+def _converted(array: "NDArray[Any]", source: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
     if (
-        STRING in (own, target)
-        or (own in COMPLEX_PARTS) != (target in COMPLEX_PARTS)
-        or (target == BOOL and own in FLOATS)
+        STRING in (source, target)
+        or (source in COMPLEX_PARTS) != (target in COMPLEX_PARTS)
+        or (target == BOOL and source in FLOATS)
     ):
-        names = f"{DATA_TYPE_NAMES[own]} into {DATA_TYPE_NAMES[target]}"
+        names = f"{DATA_TYPE_NAMES[source]} into {DATA_TYPE_NAMES[target]}"
         raise EncodeError(f"the array cannot be converted from {names}; convert it with astype first")
     flat = array.reshape(-1)
-    if own in COMPLEX_PARTS:
+    if source in COMPLEX_PARTS:
         parts = flat.view(flat.real.dtype)
         return _converted(
-            parts, COMPLEX_PARTS[own], COMPLEX_PARTS[target], lambda index: place(index // 2), lossy=lossy
+            parts, COMPLEX_PARTS[source], COMPLEX_PARTS[target], lambda index: place(index // 2), lossy=lossy
         )
-    if own == BOOL:
-        flat, own = flat.view("u1"), 2
-    return _cast(flat, own, target, place, lossy=lossy)
+    if source == BOOL:
+        flat, source = flat.view("u1"), 2
+    return _cast(flat, source, target, place, lossy=lossy)
 
 
-def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+def _cast(flat: "NDArray[Any]", source: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
     """Convert elements by numpy where that is certainly exact, the others one by one."""
     import numpy
 
@@ -218,7 +218,7 @@ def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], st
     for start in range(0, flat.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         with numpy.errstate(all="ignore"):
-            cast[block], exact, rounded = _by_numpy(flat[block], own, target)
+            cast[block], exact, rounded = _by_numpy(flat[block], source, target)
         if lossy and rounded.any():
             changed += int(rounded.sum())
             index = start + int(numpy.argmax(rounded))
@@ -227,7 +227,7 @@ def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], st
         doubtful = start + numpy.flatnonzero(~exact)
         for few in range(0, len(doubtful), _BATCH):
             indices = doubtful[few : few + _BATCH]
-            packed = _one_by_one(flat, own, indices, target, place, lossy=lossy)
+            packed = _one_by_one(flat, source, indices, target, place, lossy=lossy)
             patterns[indices] = _patterns(packed.data, len(indices), target)
             changed, first = changed + packed.changed, first or packed.first
     raw = tensors.from_numpy(cast).raw_data
@@ -244,24 +244,24 @@ def _patterns(data: bytes, count: int, data_type: int) -> "NDArray[Any]":
 
 
 def _by_numpy(
-    flat: "NDArray[Any]", own: int, target: int
+    flat: "NDArray[Any]", source: int, target: int
 ) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
     """Convert elements by numpy -> the elements, where they are certainly exact, where they are the nearest instead."""
     import numpy
 
     wide: NDArray[Any]
-    if own in FLOATS:
+    if source in FLOATS:
         # A float64 can represent every float; ml_dtypes cannot convert each small dtype to each other.
         wide = flat.astype(numpy.float64)
     else:
         wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
-    plain = (wide >= -LARGEST_PLAIN) & (wide <= LARGEST_PLAIN) if own in FLOATS or target in FLOATS else wide == wide
+    plain = (wide >= -LARGEST_PLAIN) & (wide <= LARGEST_PLAIN) if source in FLOATS or target in FLOATS else wide == wide
     if target in FLOATS:
         cast, exact, finite = _as_floats(wide.astype(numpy.float64), target)
-        known = finite if own in FLOATS else finite & plain
+        known = finite if source in FLOATS else finite & plain
         return cast, exact & known, ~exact & known & (target != _WITHOUT_SIGN)
     low, high = (0, 1) if target == BOOL else elements.integer_range(target)
-    if own in FLOATS:
+    if source in FLOATS:
         near = numpy.clip(numpy.rint(wide), low, high)
         known = plain | (numpy.isfinite(wide) & (BITS[target] < 64))
     else:
@@ -301,15 +301,15 @@ def _odd_float32(numbers: "NDArray[numpy.float64]") -> "NDArray[numpy.float32]":
 
 
 def _one_by_one(
-    flat: "NDArray[Any]", own: int, indices: "NDArray[Any]", target: int, place: Callable[[int], str], *, lossy: bool
+    flat: "NDArray[Any]", source: int, indices: "NDArray[Any]", target: int, place: Callable[[int], str], *, lossy: bool
 ) -> Packed:
     values: list[object] = []
     changed, first = 0, ""
     for index in indices.tolist():
-        value = _as_json(flat[index], own)
+        value = _as_json(flat[index], source)
         if isinstance(value, str) and value.startswith("NaN("):
             if not lossy:
-                names = f"{DATA_TYPE_NAMES[own]} with bits that {DATA_TYPE_NAMES[target]} does not have"
+                names = f"{DATA_TYPE_NAMES[source]} with bits that {DATA_TYPE_NAMES[target]} does not have"
                 raise EncodeError(f"{place(index)}: {value} is a NaN of {names}")
             changed, first = changed + 1, first or f"{place(index)} was {value} and is NaN"
             value = "NaN"
@@ -318,14 +318,14 @@ def _one_by_one(
     return Packed(packed.data, packed.changed + changed, packed.first or first)
 
 
-def _as_json(element: Any, own: int) -> object:
-    form = FLOATS.get(own)
+def _as_json(element: Any, data_type: int) -> object:
+    form = FLOATS.get(data_type)
     if form is None:
         return int(element)
     number = float(element)
     if math.isfinite(number):
         return number
-    bits = int.from_bytes(element.astype(numpy_dtype(own)).tobytes(), "little")
+    bits = int.from_bytes(element.astype(numpy_dtype(data_type)).tobytes(), "little")
     return form.text(bits).strip('"')
 
 

@@ -33,11 +33,11 @@ def prune_blobs(path: Path) -> list[Path]:
     Return the removed files. Nothing is removed, and OutputError is raised, if a document that may name blobs cannot be
     read.
     """
-    own = _digests(path)
-    folders = sorted({digest.folder for digest in own if digest.folder is not None})
+    digests = _digests(path)
+    folders = sorted({digest.folder for digest in digests if digest.folder is not None})
     if not folders:
         return []
-    used = {digest.sha256 for digest in own}
+    used = {digest.sha256 for digest in digests}
     for text in _texts_around(path):
         used |= _names_in(text)
         for backup in backups(text):

@@ -77,16 +77,16 @@ def read(source: SourceFile, name: str) -> Model:
     try:
         entries = msgspec.json.decode(source.read_at(8, length), type=dict[str, msgspec.Raw])
         entries.pop("__metadata__", None)
-        found = {key: msgspec.json.decode(entry, type=_Entry) for key, entry in entries.items()}
+        decoded = {key: msgspec.json.decode(entry, type=_Entry) for key, entry in entries.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"the header of {name} is not valid: {visible(str(error))}") from None
     types = {code: number for number, code in CODES.items()}
     constants, size = [], source.size - 8 - length
-    places = sorted([(*entry.data_offsets, key) for key, entry in found.items()])
+    places = sorted([(*entry.data_offsets, key) for key, entry in decoded.items()])
     for (_, end, key), (start, _, other) in pairwise(places):
         if start < end:
             raise DecodeError(f"tensors {visible(key)!r} and {visible(other)!r} of {name} overlap")
-    for key, entry in found.items():
+    for key, entry in decoded.items():
         start, end = entry.data_offsets
         blank = Tensor(name=key, data_type=types.get(entry.dtype), dims=entry.shape)
         shown = f"tensor {visible(key)!r} of {name}"

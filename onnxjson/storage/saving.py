@@ -35,6 +35,9 @@ _FICLONE = 0x40049409
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _IN_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO}
 
+LOCK_SECONDS = 5.0
+"""Seconds that a save waits while another one replaces a file in the same folder."""
+
 
 class Sink(Protocol):
     """The destination of the content of a file."""
@@ -123,10 +126,6 @@ def system_error(what: str, error: OSError) -> errors.OnnxJsonError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return errors.FileError(f"{reason}; free some space and save again")
     return errors.FileError(reason)
-
-
-LOCK_SECONDS = 5.0
-"""Seconds that a save waits while another one replaces a file in the same folder."""
 
 
 def save_file(

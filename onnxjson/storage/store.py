@@ -183,12 +183,12 @@ class Store:
             OSError: it cannot be created.
         """
         try:
-            found = self._create(self.make_folder(key), is_folder=is_folder)
+            entry = self._create(self.make_folder(key), is_folder=is_folder)
         except FileNotFoundError:
             # Another process has just removed the folder with its last entry.
-            found = self._create(self.make_folder(key), is_folder=is_folder)
+            entry = self._create(self.make_folder(key), is_folder=is_folder)
         self.evict()
-        return found
+        return entry
 
     def _create(self, folder: Path, *, is_folder: bool) -> tuple[Path, int]:
         number = f"{os.getpid()}-{os.urandom(8).hex()}"

@@ -38,6 +38,8 @@ _FIELDS: Final = ("raw_data", "float_data", "double_data")
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 """The name of a blob."""
 
+_HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
+
 
 class Blob(Payload):
     """The bytes of a blob, read and checked at each use."""
@@ -58,11 +60,11 @@ class Blob(Payload):
 
     def chunks(self) -> Iterator[bytes]:
         """See `Payload.chunks`; raises DecodeError if the bytes do not have the hash in the name of the blob."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for piece in _open_blob(self, self._resolver).chunks():
-            found.update(piece)
+            hasher.update(piece)
             yield piece
-        if found.hexdigest() != self.sha256:
+        if hasher.hexdigest() != self.sha256:
             place = visible(f"{self.folder}/{self.sha256}", None)
             raise errors.DecodeError(
                 f"the bytes of the blob {place} do not have the hash in its name; get it from git again"
@@ -169,12 +171,12 @@ class _Source:
 
     @cached_property
     def _unhashed(self) -> dict[int, list[Data]]:
-        found: dict[int, list[Data]] = {}
+        by_length: dict[int, list[Data]] = {}
         for tensor in tensors_of(self._model):
             stored = raw_bytes(tensor)
             if stored is not None and (self._has_digests or not isinstance(stored[0], Digest)):
-                found.setdefault(len(stored[0]), []).append(stored[0])
-        return found
+                by_length.setdefault(len(stored[0]), []).append(stored[0])
+        return by_length
 
     def get(self, digest: Digest) -> Data | None:
         """The bytes of a digest; None if the model does not have them."""
@@ -195,14 +197,14 @@ def write_blobs(model: Model, folder: Path, name: str, undo: ExitStack) -> list[
     blobs = [data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"]
     hash_all(blobs)
     blobs.sort(key=lambda data: not isinstance(data, Digest))  # bytes last, so that they replace an equal digest
-    found = {sha256_of(data): data for data in blobs}
-    for sha256, data in found.items():
+    by_sha256 = {sha256_of(data): data for data in blobs}
+    for sha256, data in by_sha256.items():
         if _holds(target / sha256, data):
             continue
         if isinstance(data, Digest):
             raise _missing_error(missing(model))
         _save_blob(target / sha256, data, undo)
-    return [target / sha256 for sha256 in found]
+    return [target / sha256 for sha256 in by_sha256]
 
 
 def _save_blob(place: Path, data: Data, undo: ExitStack) -> None:
@@ -278,9 +280,6 @@ def _holds(place: Path, data: Data) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
 
 
-_HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
-
-
 def check_blobs(model: Model, folder: Path) -> Iterator[errors.Finding]:
     """Report missing and unusable blobs of a model, each with the address of the tensor; no blob is read.
 
@@ -303,11 +302,11 @@ def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
     place = f"{blob.folder}/{blob.sha256}"
     called = f"the blob {visible(place, None)}"
     try:
-        found = resolver.resolve((StringStringEntry("location", place),), None, where=f"{called} cannot be used")
+        stored = resolver.resolve((StringStringEntry("location", place),), None, where=f"{called} cannot be used")
     except errors.MissingInputError:
         return "missing-blob", f"{called} is missing"
     except errors.OnnxJsonError as error:
         return "unusable-blob", str(error)
-    if len(found) != len(blob):
-        return "unusable-blob", f"{called} has {counted(len(found), 'byte')}; the tensor needs {len(blob):,}"
+    if len(stored) != len(blob):
+        return "unusable-blob", f"{called} has {counted(len(stored), 'byte')}; the tensor needs {len(blob):,}"
     return None

@@ -745,6 +745,6 @@ def test_sizes_that_still_hold_stay_where_the_batch_was_open() -> None:
     assert [shown_type(each.type) for each in after.graph.output if each.type] == ["float32[?,4]"]
     assert [shown_type(each.type) for each in after.graph.value_info if each.type] == ["float32[?,2]"]
     # Another size of an axis that had one can change all others.
-    resized = apply(model, SetShape(tensor="x", shape=[6, 2]))
+    resized = apply(model, SetShape(tensor="x", shape=(6, 2)))
     assert resized.graph is not None
     assert [shown_type(each.type) for each in resized.graph.output if each.type] == ["float32[?,?]"]

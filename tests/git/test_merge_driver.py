@@ -16,6 +16,7 @@ from onnxjson.git.repository import open_revision
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model
+from onnxjson.model.errors import DecodeError
 from onnxjson.storage import files
 from tests.cli.running import run
 from tests.git.conftest import Repository
@@ -237,6 +238,20 @@ def test_side_that_is_no_model_stops_git(tmp_path: Path, content: bytes) -> None
     repository.commit("broken", **{"m.onnx": content})
     repository.git("checkout", "-q", "main")
     assert repository.run("merge", "topic") not in (0, 1)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\x08\x0a"], ids=["text", "cut"])
+def test_side_that_is_no_model_is_called_as_the_user_calls_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    places = [tmp_path / f".merge_file_{side}" for side in range(3)]
+    for place in places:
+        place.write_bytes(stored(BASE if place != places[1] else OURS(BASE), tmp_path, "m.onnx"))
+    places[2].write_bytes(content)
+    assert main([*map(str, places), "7", "m.onnx", str(places[1])]) == DecodeError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("onnxjson: m.onnx is not merged: theirs cannot be merged: m.onnx")
+    assert ".merge_file" not in said
 
 
 @pytest.mark.parametrize(("error", "code"), [(OSError, 74), (KeyError, 70), (AssertionError, 70)])

@@ -1,5 +1,7 @@
 """Attention in the forms that exporters and libraries write."""
 
+import re
+
 import pytest
 
 from tests.outline.written import lines
@@ -7,11 +9,12 @@ from tests.outline.written import lines
 WEIGHTS = (
     "float[8,8] wq = ., float[8,8] wk = ., float[8,8] wv = ., float[8,8] wo = ., float[8,24] qkv = ., "
     "float[8,4] half = ., "
-    "float scale = {0.5}, float far = {-10000.0}, float zero = {0.0}, float[1,2,6,6] near = ., "
+    "float scale = {0.5}, float far = {-10000.0}, float zero = {0.0}, float[1,2,6,6] near = NEAR, "
+    "float[1,1,1,6] none = ., "
     "int64[4] split = {2, 6, 2, 4}, int64[4] joint = {2, 6, 1, 4}, int64[5] groups = {2, 1, 2, 6, 4}, "
     "int64[3] join = {2, 6, 8}, "
     "int64[1] two = {2}, int64[3] thirds = {8, 8, 8}"
-)
+).replace("NEAR", f"{{{', '.join(['0.5'] * 72)}}}")
 
 SPLIT = """
 a = MatMul(x, wq) a4 = Reshape(a, split) q = Transpose<perm = [0, 2, 1, 3]>(a4)
@@ -28,6 +31,11 @@ JOIN = "o = MatMul(p, v) o4 = Transpose<perm = [0, 2, 1, 3]>(o) oj = Reshape(o4,
         ("s = MatMul(q, k) t = Div(s, two2) p = Softmax(t)", "Attention(x, heads=2) @ wo"),
         ("s = MatMul(q, k) p = Softmax(s)", "Attention(x, heads=2, scale=1) @ wo"),
         ("s = MatMul(q, k) t = Add(s, near) p = Softmax(t)", "Attention(x, bias=near, heads=2, scale=1) @ wo"),
+        (
+            "s = MatMul(q, k) g = Div(m, two2) t = Add(s, g) p = Softmax(t)",
+            "Attention(x, bias=m / 2, heads=2, scale=1) @ wo",
+        ),
+        ("s = MatMul(q, k) t = Add(s, none) p = Softmax(t)", "Attention(x, heads=2, scale=1) @ wo"),
         ("s = MatMul(q, k) t = Mul(s, scale) u = Add(t, m) p = Softmax(u)", "Attention(x, mask=m, heads=2) @ wo"),
         (
             "s = MatMul(q, k) t = Mul(s, scale) u = Where(c1, t, far) p = Softmax(u)",
@@ -44,6 +52,20 @@ def test_scales_and_masks_are_arguments(between: str, text: str) -> None:
     weights = f"{WEIGHTS}, float two2 = {{2.0}}, float root = {{0.70710678}}"
     found = lines(f"{SPLIT} {between} {JOIN}", weights, "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1")
     assert found == [f"out = {text}"]
+
+
+def test_a_mask_that_chooses_between_two_constants_is_its_condition_in_all_attentions_that_share_it() -> None:
+    layer = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) u = Add(t, n) p = Softmax(u) {JOIN}"
+    parts = []
+    for number, (start, end) in enumerate([("x", "y"), ("y", "z"), ("z", "out")]):
+        text = re.sub(r"\b(a|a4|q|b|b4|k|c|c4|v|s|t|u|p|o|o4|oj)\b", rf"\1_{number}", layer)
+        parts.append(text.replace("(x, ", f"({start}, ").replace("out = ", f"{end} = "))
+    found = lines(
+        f"e = Expand(c1, sizes) n = Where(e, zero, far) {' '.join(parts)}",
+        f"{WEIGHTS}, int64[4] sizes = {{2, 1, 6, 6}}",
+        "float[2,6,8] x, bool[2,1,1,6] c1",
+    )
+    assert found == ["repeat 3  (h = x, out = h)", "  h = Attention(h, mask=c1, heads=2) @ wo"]
 
 
 def test_keys_of_groups_are_repeated_inside() -> None:

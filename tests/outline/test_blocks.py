@@ -125,3 +125,33 @@ def test_norms_without_a_bias_are_norms() -> None:
     text = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) r = Reshape(n, back) out = Mul(r, w)"
     weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}, float[6,1] w = ."
     assert lines(text, weights) == ["out = GroupNorm(x)"]
+
+
+RECURRENT = (
+    "float[2,16,8] kernel = ., float[2,16,4] again = ., int64[3] joined = {6, 2, 8}, int64[3] others = {6, 4, 4}"
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (
+            "t = Transpose<perm = [0, 2, 1, 3]>(r) out = Reshape(t, joined)",
+            "out = LSTM(x, direction=bidirectional, hidden_size=4)",
+        ),
+        ("t = Transpose<perm = [0, 2, 1, 3]>(r) out = Reshape(t, others)", "out = Reshape(h, [6,4,4])"),
+        ("t = Transpose<perm = [0, 1, 2, 3]>(r) out = Reshape(t, joined)", "out = Reshape(h, [6,2,8])"),
+    ],
+)  # fmt: skip
+def test_the_directions_of_a_recurrent_operator_are_joined_inside(nodes: str, line: str) -> None:
+    text = f'r = LSTM<hidden_size = 4, direction = "bidirectional">(x, kernel, again) {nodes}'
+    shape = "6,4,4" if "others" in nodes else "6,2,8"
+    found = lines(text, RECURRENT, "float[6,2,8] x", f"float[{shape}] out")
+    assert found[-1].partition(":")[0] == line
+
+
+def test_indices_that_an_optimizer_made_a_constant_are_not_shown() -> None:
+    found = lines(
+        "g = Gather(x, near) out = Gather(g, many)", "int64[2] near = {1, 0}, int64[5] many = {0, 1, 1, 0, 0}"
+    )
+    assert found == ["out = Gather(Gather(x, [1,0]))"]

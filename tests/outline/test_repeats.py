@@ -86,6 +86,8 @@ def test_branches_of_one_line_are_arguments_and_longer_ones_are_lines() -> None:
     then, other = "t () => (float[2,6,8] p) { p = Relu(x) }", "e () => (float[2,6,8] q) { q = Tanh(x) }"
     short = f"out = If(c) <then_branch = {then}, else_branch = {other}>"
     assert lines(short, inputs="float[2,6,8] x, bool c") == ["out = If(c, then=Relu(x), else=Tanh(x))"]
+    deeper = lines(short.replace("out =", "z =") + " out = Neg(z)", inputs="float[2,6,8] x, bool c")
+    assert deeper == ["out = Neg(If(c))", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    q = Tanh(x)"]
     longer = short.replace("q = Tanh(x)", "r = Softmax(x) q = Concat<axis = 0>(r, r)")
     assert lines(longer, inputs="float[2,6,8] x, bool c") == [
         "out = If(c)", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    h = Softmax(x)",
@@ -158,3 +160,18 @@ def test_long_lists_of_what_differs_are_shortened() -> None:
     sizes = ", ".join([f"int64[4] s{i} = {{1, 1000, {2**i}, {96000 // (1000 * 2**i) or 1}}}" for i in range(4)])
     found = lines(f"w0 = Relu(x) {text} out = Relu(w4)", sizes, "float[2,6,8] x")
     assert any(["([1,1000,2,48], [1,1000,4,24], ...)" in line for line in found]), found
+
+
+def test_rounds_of_several_layers_are_not_called_after_one_of_them() -> None:
+    text = layers(6)
+    for number in (1, 3, 5):
+        text = text.replace(f"g{number} = Gelu", f"g{number} = Relu")
+    found = outline(text, K).lines[1:]
+    assert [(line.repeat, line.name) for line in found] == [(3, "")]
+
+
+def test_constants_are_called_after_the_weight_that_they_are_computed_from_and_not_after_a_module() -> None:
+    weights = "float[4,2,6,8] positions = ., int64 first = {1}, float[8,8] w_1 = ."
+    text = "[__model__Gather] p = Gather(positions, first) [__model__Add] a = Add(x, p) "
+    text += "[__model__fc__MatMul] out = MatMul(a, w_1)"
+    assert lines(text, weights) == ["out = (x + positions) @ fc"]

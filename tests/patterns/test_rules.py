@@ -80,6 +80,17 @@ CASES = {
         VARIANCE + "f = Div(d, s) g = Mul(f, v) y = Add(g, v)", VARIANCE + "f = Div(d, s) g = Mul(f, z) y = Add(g, v)"
     ),
     "layer-norm-plain": Case(VARIANCE + "y = Div(d, s)", VARIANCE + "y = Div(x, s)"),
+    "layer-norm-scale": Case(VARIANCE + "f = Div(d, s) y = Mul(f, v)", VARIANCE + "f = Div(d, s) y = Mul(f, z)"),
+    "group-norm": Case(
+        "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) m = Mul(r, v) y = Add(m, v)",
+        "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) m = Mul(r, r) y = Add(m, v)",
+    ),
+    "group-norm-scale": Case(
+        "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) y = Mul(r, v)",
+        "n = InstanceNormalization(x, c, c) y = Mul(n, v)",
+    ),
+    "nan-guard": Case("n = IsNaN(x) y = Where(n, zero, x)", "n = IsNaN(x) y = Where(n, one, x)"),
+    "linear": Case("o = MatMul(x, w) y = Add(o, v)", "o = MatMul(x, z1) y = Add(o, v)"),
     "rms-norm": Case(
         SQUARES + "r = Reciprocal(s) n = Mul(x, r) y = Mul(v, n)", SQUARES + "r = Reciprocal(s) n = Mul(z, r) y = Mul(v, n)"
     ),
@@ -162,6 +173,10 @@ FORMS = [
     ("rms-norm", SQUARES + "n = Div(x, s) y = Mul(n, v)"),
     ("rms-norm", SQUARES + "r = Div(one, s) n = Mul(x, r) y = Mul(n, v)"),
     ("rms-norm", SQUARES.replace("Pow(x, two)", "Mul(x, x)") + "r = Div(one, s) n = Mul(x, r) y = Mul(n, v)"),
+    ("rms-norm", SQUARES + "r = Div(one, s) n = Mul(x, r) h = Cast <to = 1> (n) y = Mul(h, v)"),
+    ("layer-norm", VARIANCE.replace("Pow(d, two)", "Mul(d, d)") + "f = Div(d, s) g = Mul(f, v) y = Add(g, v)"),
+    ("silu", "m = Mul(x, one) s = Sigmoid(m) y = Mul(x, s)"),
+    ("hard-swish", "a = Add(x, three) c6 = Clip(a, zero, six) m = Mul(x, c6) y = Div(m, six)"),
     ("attention", SCORES + "d = Mul(s, half) p = Softmax(d) y = MatMul(p, x)"),
     ("attention", SCORES + "p = Softmax(s) y = MatMul(p, x)"),
     ("attention", SCALED + "p = Softmax(s) y = MatMul(p, x)"),

@@ -185,7 +185,11 @@ def test_every_edit_is_tried(edit: str, tmp_path: Path) -> None:
     given, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnxjson.save(folded(), given)
     values = [f"--{each}" for each in edit.partition("{")[2].strip("}").split(",")]
-    for command in (("rewrite", edit.partition("{")[0], given, *values), ("optimize", given, "-p", edit)):
+    commands: list[list[str | Path]] = [
+        ["rewrite", edit.partition("{")[0], given, *values],
+        ["optimize", given, "-p", edit],
+    ]
+    for command in commands:
         refused = run(*command, "-o", out)
         assert "onnxruntime loads the model before the change, but not the result" in refused.stderr, refused.stderr
         assert "--unloadable writes it anyway" in refused.stderr

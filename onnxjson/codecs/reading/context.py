@@ -9,6 +9,9 @@ from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import Severity
 from onnxjson.model.payloads import Data, Payload
 
+_MOST_LISTED = 24
+_MOST_SUGGESTIONS = 50
+
 
 class Place:
     """A place in the tree, as its key and the place of the enclosing value."""
@@ -127,17 +130,17 @@ def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGu
     if not isinstance(tree, dict):
         context.wrong_type(tree, ROOT, f'{what}, {{"format": "{expected}", ...}}')
         return False
-    found = tree.get("format")
+    declared = tree.get("format")
     if "format" not in tree:
         context.error(ROOT, "no-format", 'the key "format" is missing', f'add the line "format": "{expected}",')
-    elif not isinstance(found, str):
-        context.wrong_type(found, ROOT.at("format"), f'"{expected}"')
-    elif found != expected:
-        message = f'the format is "{visible(found)}"; this version of onnxjson reads "{expected}"'
-        is_newer = found.startswith(expected.partition("/")[0] + "/")
+    elif not isinstance(declared, str):
+        context.wrong_type(declared, ROOT.at("format"), f'"{expected}"')
+    elif declared != expected:
+        message = f'the format is "{visible(declared)}"; this version of onnxjson reads "{expected}"'
+        is_newer = declared.startswith(expected.partition("/")[0] + "/")
         hint = "a newer onnxjson may read it" if is_newer else f"{what} is expected here"
         context.error(ROOT.at("format"), "other-format", message, hint)
-    return found == expected
+    return declared == expected
 
 
 def describe(tree: Tree) -> str:
@@ -167,7 +170,3 @@ def nearest(name: str, names: Iterable[str]) -> str:
     if hint or len(names) > _MOST_LISTED:
         return hint
     return "expected: " + ", ".join(visible(each) for each in names) if names else ""
-
-
-_MOST_LISTED = 24
-_MOST_SUGGESTIONS = 50

@@ -164,12 +164,12 @@ class _Owners:
         renamed: dict[str, int] = {}
         left = set(unused)
         for after, group in gaps.items():
-            found: list[int] = []
-            while after + 1 + len(found) in left:
-                found.append(after + 1 + len(found))
-            left.difference_update(found)
-            if len(found) == len(group):
-                renamed.update({orphan.owner: position for orphan, position in zip(group, found, strict=True)})
+            positions: list[int] = []
+            while after + 1 + len(positions) in left:
+                positions.append(after + 1 + len(positions))
+            left.difference_update(positions)
+            if len(positions) == len(group):
+                renamed.update({orphan.owner: position for orphan, position in zip(group, positions, strict=True)})
         return {} if left or len(unused) == len(self._names[kind]) else renamed
 
 

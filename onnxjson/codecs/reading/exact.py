@@ -52,6 +52,9 @@ _ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
     Kind.DATA_LOCATION: (DATA_LOCATIONS, "a DataLocation"),
 }
 
+_special: dict[type[d.Record], Reader] = {}
+_lists: dict[type[d.Record], ListReader] = {}
+
 
 def owner_of(record: type[d.Record]) -> str:
     """The name of a message in findings."""
@@ -118,7 +121,7 @@ def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.I
     return None
 
 
-def _report_integer(found: str, tree: float | str, place: Place, context: Context, kind: Kind) -> None:
+def _report_integer(shown: str, tree: float | str, place: Place, context: Context, kind: Kind) -> None:
     spelled = isinstance(tree, str) and re.fullmatch(r"-?0[0-9]{0,18}", tree)
     if spelled:
         context.error(place, "bad-number", f'"{tree}" is not a decimal integer', f"write {int(spelled.group())}")
@@ -128,11 +131,11 @@ def _report_integer(found: str, tree: float | str, place: Place, context: Contex
         context.wrong_type(tree, place, "a whole number")
     elif isinstance(tree, float) and whole(tree) is None:
         hint = "write whole numbers beyond 2^53 as digits in quotes"
-        context.error(place, "bad-number", f"{found} may have lost digits", hint)
+        context.error(place, "bad-number", f"{shown} may have lost digits", hint)
     else:
         low, high = _INTEGERS[kind]
         context.error(
-            place, "out-of-range", f"{found} is out of range for {kind.value}", f"the range is {low} to {high}"
+            place, "out-of-range", f"{shown} is out of range for {kind.value}", f"the range is {low} to {high}"
         )
 
 
@@ -218,10 +221,6 @@ def register(messages: Mapping[type[d.Record], Reader], lists: Mapping[type[d.Re
     _special.update(messages)
     _lists.update(lists)
     field_readers.cache_clear()
-
-
-_special: dict[type[d.Record], Reader] = {}
-_lists: dict[type[d.Record], ListReader] = {}
 
 
 def _field_reader(record: type[d.Record], field: Field) -> Reader:

@@ -32,6 +32,18 @@ T = TypeVar("T")
 COMMENTS_CODE: Final = "comments-not-kept"
 """The code of the warning of `comment_warnings`."""
 
+_FORMAT_COMES_FIRST = re.compile(rb'\s*\{\s*"format"\s*:')
+
+_ERROR: Final[Severity] = "error"
+
+_STRING_OR_COMMENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<comment>//[^\n]*)', re.DOTALL)
+
+_PAYLOAD_FIELDS = frozenset(ATTRIBUTE_PAYLOADS.values())
+_ELEMENTS = ("values", "base64")
+
+_LONG: Final = 1 << 16
+"""Bytes of an object or a list from which its members are decoded only when a path leads through them."""
+
 
 def read_document(
     text: bytes, read: Callable[[Tree, Context], T | None], context: Context, *, file: str = ""
@@ -90,9 +102,6 @@ def read(
     return model, findings
 
 
-_FORMAT_COMES_FIRST = re.compile(rb'\s*\{\s*"format"\s*:')
-
-
 def is_proto_json(text: bytes) -> bool:
     """Whether a text is a ModelProto in protobuf's JSON, as far as it can be read."""
     if _FORMAT_COMES_FIRST.match(text):
@@ -132,9 +141,6 @@ def collect_findings(
     return tuple(findings)
 
 
-_ERROR: Final[Severity] = "error"
-
-
 def _message(mistake: Mistake, lines: Lines) -> str:
     if mistake.first is None:
         return mistake.message
@@ -146,9 +152,6 @@ def _offset_of(text: str, root: Span | int, remark: Remark) -> int:
     if remark.character is not None and text[offset : offset + 1] == '"':
         return inside_string(text, offset, remark.character)
     return offset
-
-
-_STRING_OR_COMMENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<comment>//[^\n]*)', re.DOTALL)
 
 
 def comment_warnings(text: bytes, file: str) -> tuple[Finding, ...]:
@@ -163,13 +166,6 @@ def comment_warnings(text: bytes, file: str) -> tuple[Finding, ...]:
     count = f"{len(starts):,} comments" if len(starts) > 1 else "a comment"
     message = f"the text has {count}; a text or model that is written from it does not keep comments"
     return (Finding(severity="warning", code=COMMENTS_CODE, message=message, file=file, line=line, column=column),)
-
-
-_PAYLOAD_FIELDS = frozenset(ATTRIBUTE_PAYLOADS.values())
-_ELEMENTS = ("values", "base64")
-
-_LONG: Final = 1 << 16
-"""Bytes of an object or a list from which its members are decoded only when a path leads through them."""
 
 
 def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -287,10 +283,10 @@ class _Walk:
         if not isinstance(lines, list) or owner is None:
             return False
         lines = self.holder[0]["element_metadata"] = [_plain(line) for line in lines]
-        own = [at for at, line in enumerate(lines) if isinstance(line, list) and line[:2] == [self.kind, owner]]
-        if not own:
+        positions = [at for at, line in enumerate(lines) if isinstance(line, list) and line[:2] == [self.kind, owner]]
+        if not positions:
             return False
-        self.path = [*self.holder[1], "element_metadata", own[0]]
+        self.path = [*self.holder[1], "element_metadata", positions[0]]
         self.tree = None
         return True
 

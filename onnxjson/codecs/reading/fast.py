@@ -37,11 +37,6 @@ _LAYOUT = b"0123456789.eE+-"
 
 _BARE_NEGATIVE_ZERO = re.compile(rb"-0(?![.\d])")
 
-
-class _NotCanonicalError(Exception):
-    """The text is not canonical, or has something that is left to the exact reader."""
-
-
 _decode_model: Final = msgspec.json.Decoder(shapes.ModelText).decode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -49,6 +44,12 @@ _Entries = Mapping[str, tuple[d.StringStringEntry, ...]]
 """Metadata of the elements of one kind, by the name of the element."""
 
 _Metadata = dict[str, dict[str, tuple[d.StringStringEntry, ...]]]
+
+_Item = TypeVar("_Item")
+
+
+class _NotCanonicalError(Exception):
+    """The text is not canonical, or has something that is left to the exact reader."""
 
 
 def is_document(text: bytes) -> bool:
@@ -135,14 +136,14 @@ class _Reader:
 
     def _rare(self, record: type[d.Record], text: shapes.TextShape) -> dict[str, Any]:
         """Read the fields that are not decoded, by the functions of the exact reader."""
-        found = {}
+        fields = {}
         for name in text.__struct_fields__:
             raw = getattr(text, name)
             if isinstance(raw, msgspec.Raw) and raw is not ABSENT and name != "attribute":
-                found[name] = exact.field_readers(record)[name](_decode(raw), ROOT, self._context)
+                fields[name] = exact.field_readers(record)[name](_decode(raw), ROOT, self._context)
                 if self._context.remarks:
                     raise _NotCanonicalError
-        return found
+        return fields
 
     def model(self, text: shapes.ModelText) -> d.Model:
         names = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
@@ -177,13 +178,13 @@ class _Reader:
     def _element_metadata(self, lines: list[tuple[str, str, str, str]]) -> _Metadata:
         collected: dict[str, dict[str, list[d.StringStringEntry]]] = {}
         last_kind = last_owner = None
-        own: list[d.StringStringEntry] = []
+        owner_entries: list[d.StringStringEntry] = []
         make = d.StringStringEntry
         for kind, owner, key, value in lines:
             if owner != last_owner or kind != last_kind:
-                own = collected.setdefault(kind, {}).setdefault(owner, [])
+                owner_entries = collected.setdefault(kind, {}).setdefault(owner, [])
                 last_kind, last_owner = kind, owner
-            own.append(make(key, value))
+            owner_entries.append(make(key, value))
         metadata: _Metadata = {}
         for each, owners in collected.items():
             metadata[each] = {owner: tuple(entries) for owner, entries in owners.items()}
@@ -198,12 +199,12 @@ class _Reader:
             attributes: tuple[d.Attribute, ...] = ()
             if text.attribute is not ABSENT:
                 place = (text.op_type, text.domain, bytes(text.attribute))
-                found = known.get(place)
-                if found is None:
-                    found = self._read_attributes(text, place[2])
+                decoded = known.get(place)
+                if decoded is None:
+                    decoded = self._read_attributes(text, place[2])
                     if len(known) < _MOST_REMEMBERED:
-                        known[place] = found
-                attributes = found
+                        known[place] = decoded
+                attributes = decoded
             entries = ()
             if metadata:
                 entries = metadata.get(next((name for name in text.output if name), ""), ())
@@ -331,9 +332,6 @@ class _Reader:
             return d.Tensor(shape.dims, shape.data_type, name=text.name, raw_data=data)
         stored = tensors.with_storage(data, shape.data_type, text.storage, shape.size)
         return d.Tensor(shape.dims, shape.data_type, name=text.name, **stored)
-
-
-_Item = TypeVar("_Item")
 
 
 def _consumed(items: list[_Item]) -> Iterator[_Item]:

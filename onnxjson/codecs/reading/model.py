@@ -27,6 +27,8 @@ from onnxjson.model.operators import attribute_types, operator_table, plain_doma
 FORMAT = "onnxjson/1"
 """The value of the key "format" of a document."""
 
+_KEYS = ("id", "at", "base", "ours", "theirs")
+
 
 def looks_like_proto_json(tree: Tree) -> bool:
     """Whether a tree is a ModelProto in protobuf's JSON: a graph, but no "format" and no short forms of onnxjson/1."""
@@ -166,9 +168,6 @@ register(
         d.StringStringEntry: _pairs_reader,
     },
 )
-
-
-_KEYS = ("id", "at", "base", "ours", "theirs")
 
 
 def read_conflicts(tree: Tree, place: Place, context: Context) -> tuple[Conflict, ...]:

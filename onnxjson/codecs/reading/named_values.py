@@ -42,6 +42,11 @@ _FITS: Final = {
     14: "a list of types",
 }
 
+Pairs = tuple[StringStringEntry, ...]
+
+ELEMENT_KINDS = ("node", "input", "output", "initializer", "value_info")
+"""The lists of a graph whose elements may have metadata in `element_metadata`, in their order."""
+
 
 def read_attributes(
     tree: Tree, table: Mapping[str, int], place: Place, context: Context, *, op_type: str = ""
@@ -78,7 +83,7 @@ def _read_value(
         if tree is not UNREADABLE:
             what = f'"{visible(name)}" of {visible(op_type)} must be {ATTRIBUTE_TYPE_NAMES[number]}, {_FITS[number]}'
             hint = _tensor_hint(tree) if number == _TENSOR else ""
-            hint = hint or _tag_hint(tree).replace("tag it:", "for another type, tag it:")
+            hint = hint or _tag_hint(tree, "for another type, tag it:")
             context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", hint)
         return None
     return _with_payload(name, number, tree, place, context)
@@ -184,26 +189,27 @@ def _is_flat(tree: Tree) -> bool:
     )
 
 
-def _tag_hint(tree: Tree) -> str:
+def _tag_hint(tree: Tree, tag_it: str = "tag it:") -> str:
+    """How a bare value is written with a type; `tag_it` begins the advice."""
     match tree:
         case bool():
             return f"write {int(tree)}"
         case float():
-            return f'tag it: {{"FLOAT": {visible(repr(tree), 40)}}}'
+            return f'{tag_it} {{"FLOAT": {visible(repr(tree), 40)}}}'
         case int():
-            return f'tag it: {{"INT": {tree}}}' if abs(tree) < 2**63 else ""
+            return f'{tag_it} {{"INT": {tree}}}' if abs(tree) < 2**63 else ""
         case str():
-            return f'tag it: {{"STRING": {_value_text(tree)}}}'
+            return f'{tag_it} {{"STRING": {_value_text(tree)}}}'
         case list():
-            return _list_hint(tree)
+            return _list_hint(tree, tag_it)
         case {"base64": _}:
-            return 'tag it: {"STRING": {"base64": "..."}}'
+            return f'{tag_it} {{"STRING": {{"base64": "..."}}}}'
         case {"node": _} | {"output": _}:
-            return 'tag it: {"GRAPH": {...}}'
+            return f'{tag_it} {{"GRAPH": {{...}}}}'
         case {"indices": _}:
-            return 'tag it: {"SPARSE_TENSOR": {...}}'
+            return f'{tag_it} {{"SPARSE_TENSOR": {{...}}}}'
         case {"type": _} | {"data_type": _}:
-            return 'tag it: {"TENSOR": {...}}'
+            return f'{tag_it} {{"TENSOR": {{...}}}}'
     near = suggest(next(iter(tree), ""), [*TAGS, FULL]) if isinstance(tree, dict) else ""
     return near or f"the tags are {', '.join(TAGS)} and {FULL}"
 
@@ -219,9 +225,9 @@ def _tensor_hint(tree: Tree) -> str:
     return f'write {{"type": "{dtype}[{dims}]", "values": {visible(json.dumps(tree), 80)}}}'
 
 
-def _list_hint(tree: list[Tree]) -> str:
+def _list_hint(tree: list[Tree], tag_it: str) -> str:
     if not tree:
-        return 'tag it: {"INTS": []}, {"FLOATS": []} or {"STRINGS": []}'
+        return f'{tag_it} {{"INTS": []}}, {{"FLOATS": []}} or {{"STRINGS": []}}'
     if not _is_flat(tree):
         return 'tag it with the type, such as {"TENSORS": [...]}'
     if all(isinstance(item, str) for item in tree):
@@ -232,13 +238,7 @@ def _list_hint(tree: list[Tree]) -> str:
         tag = "FLOATS"
     else:
         return "all items must have the same type"
-    return f'tag it: {{"{tag}": {_value_text(tree)}}}'
-
-
-Pairs = tuple[StringStringEntry, ...]
-
-ELEMENT_KINDS = ("node", "input", "output", "initializer", "value_info")
-"""The lists of a graph whose elements may have metadata in `element_metadata`, in their order."""
+    return f'{tag_it} {{"{tag}": {_value_text(tree)}}}'
 
 
 def read_pairs(tree: Tree, place: Place, context: Context, *, lines: bool = True) -> Pairs | None:

@@ -50,16 +50,16 @@ def read(
     """Read the model in a text; see `exact_reader.read`."""
     if len(text) >= _FROM and _MARK.encode() not in text and is_utf8(text):
         parts = _Parts(text, cuts)
-        found: list[Conflict] = []
+        marked: list[Conflict] = []
         try:
             if parts.runs:
                 model, findings = exact_reader.read(
-                    parts.text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=found, moved=parts.moved
+                    parts.text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=marked, moved=parts.moved
                 )
-                whole = parts.put_back(model)
-                if whole is not None:
-                    conflicts += found
-                    return whole, findings
+                complete_model = parts.put_back(model)
+                if complete_model is not None:
+                    conflicts += marked
+                    return complete_model, findings
         except DecodeError as error:
             if not any(each.code in _OF_THE_WHOLE for each in error.findings):
                 raise
@@ -165,8 +165,8 @@ class _Parts:
         return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, **changed))
 
     def _members(self, records: Sequence[Any], kind: str) -> list[Any]:
-        found: list[Any] = []
+        members: list[Any] = []
         for record in records:
             name = record.op_type if kind == "node" else record.name
-            found += self.runs.pop(name, ()) or (record,)
-        return found
+            members += self.runs.pop(name, ()) or (record,)
+        return members

@@ -206,10 +206,10 @@ class _Scanner:
         top.state = "colon"
         top.key = None
         if not token.is_key:
-            found = "this is not one" if token.kind == "value" else f"`{token.kind}` does not begin one"
+            problem = "this is not one" if token.kind == "value" else f"`{token.kind}` does not begin one"
             decimal = self.tokens.decimal_comma(token.start, token.end)
             hint = f"write a number with a decimal point: {decimal}" if decimal else ""
-            self._structure(token.start, "missing-key", f"a key in double quotes is expected here; {found}", hint)
+            self._structure(token.start, "missing-key", f"a key in double quotes is expected here; {problem}", hint)
             self.is_whole = self.is_whole and token.kind == "value"
             if token.kind != "value" and len(self._stack) <= TEXT_DEPTH:
                 top.state = "value"

@@ -16,6 +16,9 @@ from onnxjson.model import elements, types
 ABSENT: Final = msgspec.Raw()
 """The value of a key that is absent."""
 
+NUMBERS: Final = {1: ("f", list[float]), 7: ("q", list[int]), 11: ("d", list[float])}
+"""Data types whose values are read many at a time: the code of `struct`, and their type in JSON."""
+
 
 class TextShape(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """Base of the decoded shapes."""
@@ -116,10 +119,6 @@ class ModelText(TextShape, forbid_unknown_fields=True, gc=False):
     training_info: msgspec.Raw = ABSENT
     configuration: msgspec.Raw = ABSENT
     metadata_props: msgspec.Raw = ABSENT
-
-
-NUMBERS: Final = {1: ("f", list[float]), 7: ("q", list[int]), 11: ("d", list[float])}
-"""Data types whose values are read many at a time: the code of `struct`, and their type in JSON."""
 
 
 class TensorShape(NamedTuple):

@@ -16,6 +16,8 @@ SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _LINE_BREAKS: Final = b"\r\n"
 _SPACE: Final = b" \t\r\n"
 
+_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
 
 def read_string(tree: Tree, place: Place, context: Context) -> str | None:
     """Read a string field: a JSON string, or ``{"base64": ...}`` if not UTF-8. None, after a report, if neither."""
@@ -85,9 +87,6 @@ def _length_hint(found: int, needed: int | None) -> str:
         return ""
     what = "character is" if abs(missing) == 1 else "characters are"
     return f"{abs(missing)} {what} {'missing' if missing > 0 else 'too many'} for {needed:,} bytes"
-
-
-_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 def base64_mistake(text: str) -> tuple[str, int | None]:

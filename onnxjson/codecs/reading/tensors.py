@@ -22,6 +22,16 @@ from onnxjson.model.types import TypeSyntaxError, format_tensor_type, parse_tens
 
 _remembered_type = lru_cache(maxsize=4096)(parse_type)
 
+MAXIMUM_RANK: Final = 8
+"""Values of a tensor of higher rank are one flat list."""
+
+_PRINTED_BELOW: Final = 10**30
+_PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
+_ORDINARY_KEYS: Final = ("name", "doc_string", "metadata_props", "unknown_fields")
+_SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, *_ORDINARY_KEYS[1:])
+_WITHOUT_DIGEST: Final = ("int32_data", "int64_data", "uint64_data")
+"""Typed fields without a digest, since their bytes are not those of the tensor."""
+
 
 def read_type(tree: Tree, place: Place, context: Context) -> Type | None:
     """Read a type; None, after a report, if it is unreadable."""
@@ -44,17 +54,6 @@ def report_type(error: TypeSyntaxError, place: Place, context: Context) -> None:
     hint = error.fits if is_data_type else f"expected: {error.fits}"
     found = error.found if error.found.startswith("the end") else f"{error.found} in the type"
     context.error(place, code, f"found {found}", hint, character=error.position)
-
-
-MAXIMUM_RANK: Final = 8
-"""Values of a tensor of higher rank are one flat list."""
-
-_PRINTED_BELOW: Final = 10**30
-_PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
-_ORDINARY_KEYS: Final = ("name", "doc_string", "metadata_props", "unknown_fields")
-_SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, *_ORDINARY_KEYS[1:])
-_WITHOUT_DIGEST: Final = ("int32_data", "int64_data", "uint64_data")
-"""Typed fields without a digest, since their bytes are not those of the tensor."""
 
 
 def read_tensor(tree: Tree, place: Place, context: Context) -> Tensor | None:
@@ -252,14 +251,14 @@ def _flatten(
     lengths: Sequence[int] = (count,) if count == 0 or len(dims) > MAXIMUM_RANK else dims
     level: list[Tree] = [tree]
     for depth, length in enumerate(lengths):
-        found: list[Tree] = []
+        next_level: list[Tree] = []
         for index, member in enumerate(level):
             if not isinstance(member, list) or len(member) != length:
                 at = _place_of(index, lengths[:depth], place)
                 _report_shape(member, length, at, lengths, depth, dims, context)
                 return None
-            found.extend(member)
-        level = found
+            next_level.extend(member)
+        level = next_level
     return level
 
 

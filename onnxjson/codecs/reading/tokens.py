@@ -8,32 +8,6 @@ from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.model.display import visible
 from onnxjson.model.scalars import json_float
 
-
-class Mistake(NamedTuple):
-    """One mistake in the syntax of a text."""
-
-    offset: int
-    """The character, counted from 0."""
-    code: str
-    message: str
-    hint: str = ""
-    first: int | None = None
-    """The offset of a related place, with which the message then ends."""
-
-
-class Token(NamedTuple):
-    """A piece of the text."""
-
-    kind: str
-    """One of ``{ } [ ] , :`` for themselves, "value", "end", "conflict"."""
-    start: int
-    end: int
-    value: Tree = None
-    """The value of a "value"."""
-    is_key: bool = False
-    """Whether it is a string, and so can be a key."""
-
-
 # The group of escapes is not possessive: before Python 3.11.5 such a group keeps what a failed try of it consumed.
 _TOKEN: Final = re.compile(
     r"""
@@ -80,6 +54,31 @@ _REST_OF_STRING = re.compile(r'[^"\\\n]*(?:\\[^\n][^"\\\n]*)*')
 _WRONG_QUOTES = re.compile(
     "'(?P<single>[^'\n]*)'|[“”„‟«»](?P<double>[^“”„‟«»\"\n]*)[“”„‟«»\"]|[‘’‚‛](?P<one>[^‘’‚‛\n]*)[‘’‚‛]"
 )
+
+
+class Mistake(NamedTuple):
+    """One mistake in the syntax of a text."""
+
+    offset: int
+    """The character, counted from 0."""
+    code: str
+    message: str
+    hint: str = ""
+    first: int | None = None
+    """The offset of a related place, with which the message then ends."""
+
+
+class Token(NamedTuple):
+    """A piece of the text."""
+
+    kind: str
+    """One of ``{ } [ ] , :`` for themselves, "value", "end", "conflict"."""
+    start: int
+    end: int
+    value: Tree = None
+    """The value of a "value"."""
+    is_key: bool = False
+    """Whether it is a string, and so can be a key."""
 
 
 class Tokenizer:

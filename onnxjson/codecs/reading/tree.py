@@ -20,6 +20,47 @@ Key = str | int
 Tree = object
 """dict[str, Tree], list[Tree], str, int, float, bool, None or `UNREADABLE`."""
 
+_SUSPICIOUS = re.compile(rb"\\u[dD][89a-fA-F]|-0(?:[\s,\]}/]|\Z)|\A\xef\xbb\xbf")
+"""Escapes of surrogates, which may be halves; a minus zero, which json reads as 0; a byte order mark."""
+
+_COMMENT_OR_COMMA = re.compile(
+    r"""
+    (?P<string> "[^"\\]*(?:\\.[^"\\]*)*" )
+    | (?P<comment> //[^\n]* )
+    | (?P<wrong> [\[{,:] (?:\s|//[^\n]*)*+ , )
+    | (?P<trailing> , (?= (?:\s|//[^\n]*)*+ [\]}] ) )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_ESCAPED_QUOTE = re.compile(rb'\\["\\]')
+_NOT_A_BRACKET = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_SAME_BRACKETS = bytes.maketrans(b"{}", b"[]")
+
+_STARTS: Final = (
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"{\0\0\0", "UTF-32"),
+    (b"\0\0\0{", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+    (b"{\0", "UTF-16"),
+    (b"\0{", "UTF-16"),
+)
+"""A byte order mark, or zeros around the `{` of a document; longer ones first."""
+
+_ESCAPE_OR_CHARACTER = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u....|\\.|.", re.DOTALL
+)
+
+_Wanted = dict[Key, Any]
+"""The next key or index of the wanted paths -> the rest of those paths."""
+
+_GAP: Final = re.compile(r"(?:[ \t\r\n,:]|//[^\n]*)*+")
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_PLAIN: Final = re.compile(r"[^\s,\]}/]*")
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
+
 
 class Unreadable:
     """The type of `UNREADABLE`."""
@@ -54,32 +95,12 @@ def parse(text: bytes) -> tuple[bool, Tree]:
     return False, None
 
 
-_SUSPICIOUS = re.compile(rb"\\u[dD][89a-fA-F]|-0(?:[\s,\]}/]|\Z)|\A\xef\xbb\xbf")
-"""Escapes of surrogates, which may be halves; a minus zero, which json reads as 0; a byte order mark."""
-
-
-_COMMENT_OR_COMMA = re.compile(
-    r"""
-    (?P<string> "[^"\\]*(?:\\.[^"\\]*)*" )
-    | (?P<comment> //[^\n]* )
-    | (?P<wrong> [\[{,:] (?:\s|//[^\n]*)*+ , )
-    | (?P<trailing> , (?= (?:\s|//[^\n]*)*+ [\]}] ) )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
 def _blank(match: re.Match[str]) -> str:
     if match.lastgroup == "string":
         return match.group()
     if match.lastgroup == "wrong":
         raise ValueError("a comma without a value before it")
     return " "
-
-
-_ESCAPED_QUOTE = re.compile(rb'\\["\\]')
-_NOT_A_BRACKET = bytes(byte for byte in range(256) if byte not in b'[]{}"')
-_SAME_BRACKETS = bytes.maketrans(b"{}", b"[]")
 
 
 def _nests_too_deep(text: str) -> bool:
@@ -115,19 +136,6 @@ HOOKS: Final[dict[str, Any]] = {"object_pairs_hook": _object, "parse_float": _fl
 """Arguments of `json.JSONDecoder` that raise ValueError where something would be lost."""
 
 _DECODER = json.JSONDecoder(**HOOKS)
-
-
-_STARTS: Final = (
-    (b"\xff\xfe\0\0", "UTF-32"),
-    (b"\0\0\xfe\xff", "UTF-32"),
-    (b"{\0\0\0", "UTF-32"),
-    (b"\0\0\0{", "UTF-32"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
-    (b"{\0", "UTF-16"),
-    (b"\0{", "UTF-16"),
-)
-"""A byte order mark, or zeros around the `{` of a document; longer ones first."""
 
 
 def wide_encoding(head: bytes) -> str | None:
@@ -181,11 +189,6 @@ def find(root: Span | int, path: Sequence[Key], *, on_key: bool = False) -> int:
     return key_start if on_key and key_start is not None else start_of(span)
 
 
-_ESCAPE_OR_CHARACTER = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u....|\\.|.", re.DOTALL
-)
-
-
 def inside_string(text: str, start: int, index: int) -> int:
     """The offset of character `index` of the string whose opening quote is at `start`."""
     position = start + 1
@@ -195,15 +198,6 @@ def inside_string(text: str, start: int, index: int) -> int:
             break
         position = match.end()
     return position
-
-
-_Wanted = dict[Key, Any]
-"""The next key or index of the wanted paths -> the rest of those paths."""
-
-_GAP: Final = re.compile(r"(?:[ \t\r\n,:]|//[^\n]*)*+")
-_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_PLAIN: Final = re.compile(r"[^\s,\]}/]*")
-_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
 
 
 def skim(text: str, paths: Iterable[Sequence[Key]]) -> Span | int:
