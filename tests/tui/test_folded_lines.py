@@ -70,7 +70,7 @@ def test_a_small_graph_is_a_list_of_nodes_until_it_is_folded(tmp_path: Path) -> 
 def test_z_and_enter_fold_and_unfold_the_line_under_the_cursor() -> None:
     async def flow(found: Bench) -> None:
         before = _rows(found)
-        await found.press("j", "j")
+        await found.press("j")
         for keys in (("z", "z"), ("enter", "enter"), ("l", "h"), ("enter", "j", "h")):
             await found.press(keys[0])
             assert len(_rows(found)) > len(before)
