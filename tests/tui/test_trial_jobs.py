@@ -99,7 +99,7 @@ JOBS: Final = (
     Job("15 drawing of the whole graph", None, 1, "M", _shows("map of main_graph")),
     Job("16 into a body and back", 4, 3, "gs -", _shows("1 Loop /Loop", "main graph"), "branches_ts.onnx", "G"),
     Job("17 leave", 1, 1, "q", lambda found: not found.app.is_running or not found.bench.is_attached),
-    Job("18 last node of many", 1, 2, "ZG", _at(1399), "many.onnx"),
+    Job("18 last node of many", 1, 1, "G", _at(1399), "many.onnx", "Z"),
     Job("18 filter many", 2, 2, "f“op:Relu”⏎", _shows("nodes of filter op:Relu"), "many.onnx"),
     Job("18 rename in many", 5, 3, "r2“scores”⏎", _count("output:scores", 1), "many.onnx"),
 )  # fmt: skip
