@@ -1,6 +1,5 @@
 """Editing nodes by keys: names, inputs, attributes, deleting, inserting, selecting, repeating, copying."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from onnxjson_tui.session.following import place_after
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.widgets.lines import Bar, LineList
 from onnxjson_tui.workbench import moving
-from tests.tui.benches import Bench, bench, run
+from tests.tui.benches import Bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved
 from tests.tui.test_comparing import finished
@@ -484,22 +483,6 @@ def test_inputs_and_outputs_are_edited_from_their_list(tmp_path: Path) -> None:
         assert found.app.screen is found.bench
 
     on_model(tmp_path, flow)
-
-
-def test_nothing_is_edited_in_a_session_that_is_read_only(tmp_path: Path) -> None:
-    async def flow() -> None:
-        async with bench(saved(tmp_path / "m.onnx", model()), (80, 24), readonly=True) as found:
-            await at(found, 3)
-            for key in ("r", "w", "d", "D", "a", "."):
-                await found.pilot.press(key)
-                assert found.app.screen is found.bench, key
-                assert "read-only" in found.footer, key
-            await row(found, "attribute")
-            await found.press("enter")
-            assert "read-only" in found.footer
-            assert not found.bench.prompt.is_asking
-
-    asyncio.run(flow())
 
 
 def test_names_that_are_not_seen_do_not_reach_the_screen_through_fields(tmp_path: Path) -> None:

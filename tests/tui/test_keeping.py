@@ -23,7 +23,7 @@ from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.workbench import Workbench
 from tests.editing.graphs import model_of
 from tests.running.test_loading import folded
-from tests.tui.benches import Bench, bench, run
+from tests.tui.benches import Bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small
 
 ALPHA = "set-attribute op:LeakyRelu alpha 0.5"
@@ -52,7 +52,7 @@ def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
     async def flow(found: Bench) -> None:
         await changed(found)
         await found.press("ctrl+s")
-        assert f"saved {path.stat().st_size} bytes in 0." in said(found)
+        assert re.search(rf"saved {path.stat().st_size} bytes in \d", said(found))
         assert not found.session.is_changed
         assert path.read_bytes() == bytes_of(found.session.model)
 
@@ -322,21 +322,6 @@ def test_leaving_lists_what_is_not_saved_and_can_save(path: Path) -> None:
         assert path.read_bytes() == bytes_of(found.session.model)
 
     run(path, flow)
-
-
-def test_a_read_only_session_neither_saves_nor_exports_nothing(path: Path) -> None:
-    async def flow() -> None:
-        async with bench(path, readonly=True) as found:
-            await found.press("ctrl+s")
-            assert "read-only" in said(found)
-            await found.press("E")
-            assert "read-only" in said(found)
-
-    import asyncio
-
-    before = path.read_bytes()
-    asyncio.run(flow())
-    assert path.read_bytes() == before
 
 
 def test_an_edit_while_the_model_is_being_saved_is_refused(path: Path) -> None:
