@@ -64,11 +64,11 @@ class ProblemsPage(Page[Workbench]):
     @property
     def note(self) -> str:
         """The number of errors and warnings, without outdated findings."""
-        found = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
+        current = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
         parts = [
             counted(number, severity)
             for severity in ("error", "warning")
-            if (number := sum(finding.severity == severity for finding in found))
+            if (number := sum(finding.severity == severity for finding in current))
         ]
         return " ".join(parts)
 
@@ -209,14 +209,16 @@ class ProblemsPage(Page[Workbench]):
 
     def _everything(self) -> list[tuple[Finding, bool]]:
         revision = self.bench.session.revision
-        found = [
-            (finding, each.revision != revision)
+        findings = [
+            (finding, check.revision != revision)
             for origin in _ORIGINS
-            if (each := self._found.get(origin)) is not None
-            for finding in each.findings
+            if (check := self._found.get(origin)) is not None
+            for finding in check.findings
         ]
         # Duplicates are merged.
-        unique = {(finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in found}
+        unique = {
+            (finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in findings
+        }
         return sorted(unique.values(), key=lambda each: (each[0].severity != "error", each[1]))
 
     def _list(self) -> None:
@@ -224,10 +226,10 @@ class ProblemsPage(Page[Workbench]):
 
     def _state(self) -> list[Line]:
         lines: list[Line] = []
-        found, revision = self._listed, self.bench.session.revision
+        listed, revision = self._listed, self.bench.session.revision
         if "structure" not in self._found:
             lines.append((Span(" checking the structure ...", "quiet"),))
-        elif not found:
+        elif not listed:
             lines.append((Span(" the structure is valid", "good"),))
         checked = self._found.get("onnx")
         if self._is_checking:
@@ -239,7 +241,7 @@ class ProblemsPage(Page[Workbench]):
         elif checked.revision != revision:
             lines.append((Span(" the model changed since the check with onnx; C checks again", "quiet"),))
         elif not checked.findings:
-            lines.append((Span(" onnx finds nothing else" if found else " onnx finds no problems", "good"),))
+            lines.append((Span(" onnx finds nothing else" if listed else " onnx finds no problems", "good"),))
         return lines
 
 

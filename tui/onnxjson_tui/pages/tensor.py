@@ -82,13 +82,13 @@ class TensorPage(Page[Workbench]):
         ref = self.ref
         if ref is None:
             return
-        found = self._found_again(ref)
-        if found is None:
+        new_ref = self._found_again(ref)
+        if new_ref is None:
             self._gone = f"{visible(ref.name or ref.address, 200)} was removed; t shows another one"
             self.ref, self._grid = None, None
         else:
-            self.ref = found
-            if found.tensor is not ref.tensor:
+            self.ref = new_ref
+            if new_ref.tensor is not ref.tensor:
                 shown, cursor = self.drawer.lines.rows, self.drawer.lines.cursor
                 if isinstance(shown, TensorRows) and cursor >= shown.before:
                     self._row = cursor - shown.before
@@ -106,10 +106,10 @@ class TensorPage(Page[Workbench]):
                         address = f"{scope.address}/{field}/{places[ref.name]}"
                         return TensorRef(ref.name, address, scope.initializer(ref.name), scope)
         try:
-            found = select_tensor(session.model, session.index, f"@{ref.address}")
+            new_ref = select_tensor(session.model, session.index, f"@{ref.address}")
         except OnnxJsonError:
             return None
-        return found if found.name == ref.name else None
+        return new_ref if new_ref.name == ref.name else None
 
     def _open(self) -> None:
         """Read the elements in a thread, since they may be in a file or packed."""
@@ -298,17 +298,17 @@ class TensorPage(Page[Workbench]):
             return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
             return [(Span(" e edit   4e edit four   S statistics and histogram   s slice", "quiet"),)]
-        found, spread_found = self._statistics
-        if isinstance(found, StringStatistics):
-            return side_by_side(string_rows(found), (), width)
+        statistics, spread = self._statistics
+        if isinstance(statistics, StringStatistics):
+            return side_by_side(string_rows(statistics), (), width)
         ascii_only = self.bench.terminal.glyphs == "ascii"
-        chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
-        rows = statistics_rows(found, format_data_type(self._grid.tensor.data_type or 0))
-        if spread_found is not None and spread_found.distinct is not None:
-            rows.append(("distinct", f"{spread_found.distinct:,}"))
+        chart = histogram_lines(statistics.histogram, ascii_only=ascii_only) if statistics.histogram is not None else []
+        rows = statistics_rows(statistics, format_data_type(self._grid.tensor.data_type or 0))
+        if spread is not None and spread.distinct is not None:
+            rows.append(("distinct", f"{spread.distinct:,}"))
         lines = side_by_side(rows, chart, width)
-        if spread_found is not None and spread_found.quantiles:
-            lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]
+        if spread is not None and spread.quantiles:
+            lines += [(Span(f" {each}"),) for each in quantile_lines(spread, width - 2)]
         return lines
 
     def _heading(self, grid: ValueGrid, width: int) -> Line:
@@ -342,14 +342,14 @@ class TensorPage(Page[Workbench]):
         assert grid is not None
         columns, before = self._columns(grid, width), grid.width
         try:
-            found = [] if self._problem else grid.texts(row, columns.start, len(columns))
+            values = [] if self._problem else grid.texts(row, columns.start, len(columns))
         except OnnxJsonError as error:
             self.bench.call_after_refresh(self._failed, error)
-            found = []
+            values = []
         if grid.width > before:
             self.bench.call_after_refresh(self.redraw)
         label = Span(" " + padded(grid.row_label(row), self._label_width(grid)) + "  ", "quiet")
-        texts = [padded(shortened(text, grid.width), grid.width, right=True) for text in found]
+        texts = [padded(shortened(text, grid.width), grid.width, right=True) for text in values]
         return (label, *[part for text in texts for part in (Span(text, self._heat(text)), Span("  "))][:-1])
 
     def _heat(self, text: str) -> Style:
@@ -359,11 +359,11 @@ class TensorPage(Page[Workbench]):
             return "bad"
         if value in ("0", "-0", "false"):
             return "quiet"
-        found = self._statistics[0] if self._statistics is not None else None
-        if not isinstance(found, Statistics) or found.minimum is None or found.maximum is None:
+        statistics = self._statistics[0] if self._statistics is not None else None
+        if not isinstance(statistics, Statistics) or statistics.minimum is None or statistics.maximum is None:
             return "plain"
         try:
-            share = abs(float(value)) / max(abs(float(found.minimum)), abs(float(found.maximum)), 1e-300)
+            share = abs(float(value)) / max(abs(float(statistics.minimum)), abs(float(statistics.maximum)), 1e-300)
         except ValueError:
             return "plain"
         return "bad" if share > _HOT else "control" if share > _WARM else "plain"

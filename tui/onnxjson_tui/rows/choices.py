@@ -57,13 +57,13 @@ class Searchable(Sequence[Choice]):
         texts = self.texts
         if not words:
             return list(self._choices)
-        found: Sequence[int] = range(len(texts))
+        places: Sequence[int] = range(len(texts))
         for word in words:
-            found = [place for place in found if word in texts[place]]
-        first, whole = [place for place in found if texts[place].startswith(words[0])], f"{words[0]}\n"
+            places = [place for place in places if word in texts[place]]
+        first, whole = [place for place in places if texts[place].startswith(words[0])], f"{words[0]}\n"
         first.sort(key=lambda place: not texts[place].startswith(whole))
         beginning = set(first)
-        return [self._choices[place] for place in (*first, *[place for place in found if place not in beginning])]
+        return [self._choices[place] for place in (*first, *[place for place in places if place not in beginning])]
 
 
 class ChoiceRows:
@@ -210,10 +210,10 @@ def _named(index: Index) -> Iterator[tuple[str, ...]]:
             if where == last and not node.metadata_props:
                 continue
             last = where
-            for each in scopes_of(node) if where or node.metadata_props else ():
-                if each not in seen:
-                    seen.add(each)
-                    yield (f"{scope.address}/node/{position}", visible(each, _NAME), "scope of nodes")
+            for scope_name in scopes_of(node) if where or node.metadata_props else ():
+                if scope_name not in seen:
+                    seen.add(scope_name)
+                    yield (f"{scope.address}/node/{position}", visible(scope_name, _NAME), "scope of nodes")
     for scope in index.scopes:
         for position, node in enumerate(scope.graph.node):
             outputs = [each for each in node.output if each]

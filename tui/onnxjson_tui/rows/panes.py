@@ -52,18 +52,18 @@ class Panes(NamedTuple):
     gap: str
 
     @classmethod
-    def of(cls, found: Diff, glyphs: Glyphs) -> "Panes":
+    def of(cls, diff: Diff, glyphs: Glyphs) -> "Panes":
         """Align both models, and measure their nodes; big models take a second."""
-        nodes = [[_measured(each, glyphs) for each in (pair.base, pair.target)] for pair in found.alignment.graphs]
-        return cls(found, _rows(found), nodes, GAPS[glyphs])
+        nodes = [[_measured(each, glyphs) for each in (pair.base, pair.target)] for pair in diff.alignment.graphs]
+        return cls(diff, _rows(diff), nodes, GAPS[glyphs])
 
 
-def _rows(found: Diff) -> list[PaneRow]:
+def _rows(diff: Diff) -> list[PaneRow]:
     """Return the rows of a diff: changes outside of nodes, then the nodes of each pair of graphs."""
-    sides = Taking(found, 0).elements
+    sides = Taking(diff, 0).elements
     graphs: list[PaneRow] = []
-    for number, pair in enumerate(found.alignment.graphs):
-        if len(found.alignment.graphs) > 1:
+    for number, pair in enumerate(diff.alignment.graphs):
+        if len(diff.alignment.graphs) > 1:
             graphs.append(PaneRow(number, text=visible(pair.base.address, 300)))
         for left, right in _aligned(pair.target_of, pair.base_of):
             places: set[Place] = set()
@@ -71,7 +71,7 @@ def _rows(found: Diff) -> list[PaneRow]:
                 places |= sides[side].get(f"{scope.address}/node/{position}", set())
             graphs.append(PaneRow(number, (left, right), tuple(sorted(places))))
     known = {place for row in graphs for place in row.places}
-    every = ((event, member) for event, each in enumerate(found.events) for member in range(len(each.members)))
+    every = ((event, member) for event, each in enumerate(diff.events) for member in range(len(each.members)))
     return [*[PaneRow(places=(place,)) for place in every if place not in known], *graphs]
 
 
@@ -82,18 +82,18 @@ def _aligned(target_of: Sequence[int], base_of: Sequence[int]) -> Iterator[tuple
     """
     alone: dict[int, list[int]] = {}
     last = NOTHING
-    for position, there in enumerate(target_of):
-        if there >= 0:
-            last = there
+    for position, target_position in enumerate(target_of):
+        if target_position >= 0:
+            last = target_position
         else:
             alone.setdefault(last, []).append(position)
     left, right = alone.get(NOTHING, []), list[int]()
-    for position, here in enumerate(base_of):
-        if here < 0:
+    for position, base_position in enumerate(base_of):
+        if base_position < 0:
             right.append(position)
             continue
         yield from zip_longest(left, right, fillvalue=NOTHING)
-        yield here, position
+        yield base_position, position
         left, right = alone.get(position, []), []
     yield from zip_longest(left, right, fillvalue=NOTHING)
 
@@ -123,14 +123,14 @@ def folded_rows(rows: Sequence[PaneRow], differs: Callable[[PaneRow], bool]) -> 
         start = number + 1
 
 
-def _with_alike(rows: Sequence[PaneRow], found: Diff) -> Iterator[PaneRow]:
+def _with_alike(rows: Sequence[PaneRow], diff: Diff) -> Iterator[PaneRow]:
     """Yield the rows; a run of rows with the same changes, such as 80 removed Identity nodes, is one."""
     for events, run in groupby(rows, lambda row: tuple(dict.fromkeys([event for event, _ in row.places]))):
         alike = list(run)
         if not events or len(alike) < _ALIKE or any(row.text for row in alike):
             yield from alike
             continue
-        kinds = [found.events[event] for event in events]
+        kinds = [diff.events[event] for event in events]
         text = f"{counted(len(alike), 'row')}  " + "; ".join(
             [f"{each.kind} {visible(each.pattern, 100)}" for each in kinds]
         )
@@ -351,26 +351,26 @@ def _merge_rows(
         for value in (conflict.base, conflict.theirs) if conflict.ours is None else ():
             if isinstance(value, Node):
                 by_output.setdefault((node.group(1), value.output), []).append(place)
-    whole = [place for place in others if not shown[place[0]].places[place[1]].address]
-    found: list[PaneRow] = []
+    unaddressed = [place for place in others if not shown[place[0]].places[place[1]].address]
+    graph_rows: list[PaneRow] = []
     for number, graph in enumerate(graphs):
         address = graph.scopes[1].address if graph.scopes[1] is not None else ""
         rows: list[PaneRow] = []
         for row in graph.rows():
             key = f"{address}/node/{row[1]}"
             places = by_node.get(key, []) if row[1] >= 0 else by_output.get((address, graph.lacking(row)), [])
-            places = places or (whole if NOTHING in row else [])
+            places = places or (unaddressed if NOTHING in row else [])
             rows.append(PaneRow(number, row, tuple(dict.fromkeys(places))))
             for place in places:
                 others.pop(place, None)
         if not number or any([row.places for row in rows]):
-            found += [PaneRow(number, text=visible(address, 300)), *rows]
+            graph_rows += [PaneRow(number, text=visible(address, 300)), *rows]
     outside = [
         row
         for conflict, slot in others
         for row in (PaneRow(text=shown[conflict].places[slot].title), PaneRow(places=((conflict, slot),)))
     ]
-    return [*outside, *(found if len(graphs) > 1 else found[1:])]
+    return [*outside, *(graph_rows if len(graphs) > 1 else graph_rows[1:])]
 
 
 def column_width(width: int) -> int:

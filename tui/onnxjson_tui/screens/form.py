@@ -173,10 +173,10 @@ class FormScreen(Dialog[Preview | None]):
             self._failed,
         )
 
-    def _looked(self, found: Feedback) -> None:
+    def _looked(self, feedback: Feedback) -> None:
         if self.is_attached:
-            self._look = found
-            self._bench.show_flow(found.flow)
+            self._look = feedback
+            self._bench.show_flow(feedback.flow)
             self._write()
             self.refresh()  # The list of nodes is behind the form.
 
@@ -237,7 +237,7 @@ class FormScreen(Dialog[Preview | None]):
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Go from field to field, choose a value, make the edit, show the help, cancel."""
-        found: dict[str, Callable[[], object]] = {
+        keys: dict[str, Callable[[], object]] = {
             **dict.fromkeys(("escape", "ctrl+c"), partial(self._work, self._cancel)),
             **dict.fromkeys(("enter", "ctrl+s"), self.submit),
             "shift+tab": partial(self._step, -1),
@@ -246,10 +246,10 @@ class FormScreen(Dialog[Preview | None]):
         }
         control = self.focused
         if not isinstance(control, LinesControl) or control.is_last:
-            found["down"] = partial(self._step, 1)
+            keys["down"] = partial(self._step, 1)
         if not isinstance(control, LinesControl) or control.is_first:
-            found["up"] = partial(self._step, -1)
-        return found
+            keys["up"] = partial(self._step, -1)
+        return keys
 
     def _work(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.run_worker(work(), group="form", exit_on_error=False)

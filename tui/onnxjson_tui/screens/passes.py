@@ -26,14 +26,14 @@ MORE: Final = "more"  # key of the choice that lists single rules, too
 
 def pass_choices(*, all_parts: bool = False) -> list[Choice]:
     """Return all passes except edits, which have forms, and single rules of passes only if wanted."""
-    found = [
+    choices = [
         Choice(each.name, visible(each.name, 200), visible(each.summary, 300), visible(each.problem or "", 300))
         for each in entries()
         if each.kind == "pass" or (all_parts and each.kind == "part")
     ]
     parts = sum(each.kind == "part" for each in entries())
-    found += [] if all_parts else [Choice(MORE, "more", f"{parts} single rules of these passes")]
-    return sorted(found, key=lambda choice: bool(choice.refused))
+    choices += [] if all_parts else [Choice(MORE, "more", f"{parts} single rules of these passes")]
+    return sorted(choices, key=lambda choice: bool(choice.refused))
 
 
 def first_spec(entry: Entry) -> str:
@@ -108,13 +108,13 @@ class PassRun:
         inside = InternalizedModel(self._model, self._folder or Path())
         with Pipeline() as pipeline:
             self._pipeline = pipeline
-            (made,) = pipeline.run(inside.model, [self.step], self._folder)
-        after = inside.restored(made.after.model) if made.is_changed else self._model
+            (outcome,) = pipeline.run(inside.model, [self.step], self._folder)
+        after = inside.restored(outcome.after.model) if outcome.is_changed else self._model
         if self.step.subject.is_guarded:  # the others are edits, which correct types themselves
             after = self._bench.session.with_types(after)
-        self._files = made.files
-        written = [f"applying it also writes {visible(str(each.path), None)}" for each in made.files]
-        notes = [line.strip() for line in lines(made)]
+        self._files = outcome.files
+        written = [f"applying it also writes {visible(str(each.path), None)}" for each in outcome.files]
+        notes = [line.strip() for line in lines(outcome)]
         return compared(self._side, Side(f"after {self.step}", after, self._side.path), [*notes, *written])
 
     def stop(self) -> None:

@@ -371,7 +371,7 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
     header = journal.header
     when = f"{ago(time.time() - header.started / 1e9)} ago" if header.started else "at an unknown time"
     commands = journal.commands
-    found: list[Line] = [
+    lines: list[Line] = [
         (Span(each),)
         for each in wrapped(
             f"A session on {visible(header.name, 200) or 'this model'} that began {when} ended without saving "
@@ -380,12 +380,12 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
             indent=0,
         )
     ]
-    found += [(Span(f"  {visible(each, 300)}"),) for each in commands]
+    lines += [(Span(f"  {visible(each, 300)}"),) for each in commands]
     for text in (journal.damage, f"They cannot be recovered here: {reason}." if reason else ""):
-        found += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
+        lines += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
     if others:
-        found.append((Span(f"There is also {counted(others, 'older session')}.", "quiet"),))
-    return found
+        lines.append((Span(f"There is also {counted(others, 'older session')}.", "quiet"),))
+    return lines
 
 
 def ago(seconds: float) -> str:

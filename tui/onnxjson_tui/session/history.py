@@ -133,12 +133,12 @@ class Preview:
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The previewed edits; () if one of the changes is a patch, since the edits would be incomplete."""
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for change in self.changes:
             if isinstance(change, Patch):
                 return ()
-            found += change.edits if isinstance(change, Script) else [change]
-        return tuple(found)
+            edits += change.edits if isinstance(change, Script) else [change]
+        return tuple(edits)
 
     @property
     def matches(self) -> int:

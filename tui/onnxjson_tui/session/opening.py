@@ -124,12 +124,12 @@ def remember(path: Path) -> None:
 def _remembered() -> list[Path]:
     try:
         with (user_folder("state") / "recent.json").open("rb") as file:
-            found = json.loads(file.read(_LONGEST))
+            names = json.loads(file.read(_LONGEST))
     except (OSError, ValueError, RecursionError, OnnxJsonError):
         return []
-    if not isinstance(found, list):
+    if not isinstance(names, list):
         return []
-    return [Path(each) for each in found if isinstance(each, str) and each.startswith("/") and "\0" not in each]
+    return [Path(each) for each in names if isinstance(each, str) and each.startswith("/") and "\0" not in each]
 
 
 MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
@@ -150,19 +150,19 @@ def members(folder: Path, endings: Sequence[str] = MODELS) -> list[Member]:
     Raises:
         OSError: the folder cannot be read.
     """
-    found: list[Member] = []
+    listed: list[Member] = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if len(found) >= _MOST_MEMBERS:
+            if len(listed) >= _MOST_MEMBERS:
                 break
             try:
                 is_folder = entry.is_dir()
                 if not is_folder and not entry.name.lower().endswith(tuple(endings)):
                     continue
-                found.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
+                listed.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
             except OSError:
                 continue  # It was removed meanwhile, or is a broken link.
-    return sorted(found, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
+    return sorted(listed, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
 
 
 def path_members(typed: str, folder: Path, endings: Sequence[str] = MODELS) -> list[tuple[str, Member]]:
@@ -172,12 +172,12 @@ def path_members(typed: str, folder: Path, endings: Sequence[str] = MODELS) -> l
     """
     start, beginning = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
     try:
-        found = members(folder / Path(start).expanduser(), endings)
+        candidates = members(folder / Path(start).expanduser(), endings)
     except (OSError, RuntimeError):
         return []
     return [
         (f"{start}{each.name}{'/' if each.is_folder else ''}", each)
-        for each in found
+        for each in candidates
         if each.name.lower().startswith(beginning.lower()) and (beginning.startswith(".") or each.name[0] != ".")
     ]
 

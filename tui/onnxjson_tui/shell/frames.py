@@ -42,11 +42,11 @@ _PLAIN: Final = _Codes((), (), ())
 @lru_cache(1024)
 def _codes(style: Style, system: ColorSystem | None) -> _Codes:
     colors = [style.color, style.bgcolor]
-    found = [
+    codes = [
         () if system is None or color is None else color.downgrade(system).get_ansi_codes(foreground=not place)
         for place, color in enumerate(colors)
     ]
-    return _Codes(tuple([code for name, code in _ATTRIBUTES if getattr(style, name)]), found[0], found[1])
+    return _Codes(tuple([code for name, code in _ATTRIBUTES if getattr(style, name)]), codes[0], codes[1])
 
 
 class Frames:

@@ -117,28 +117,28 @@ class Workbench(GraphScreen):
         """Return opset, nodes, parameters and bytes of the model, the most important first."""
         model, graph = self.session.model, self.session.model.graph
         opset = next((each.version for each in model.opset_import if not each.domain), None)
-        found = [] if opset is None else [f"opset {opset}"]
+        facts = [] if opset is None else [f"opset {opset}"]
         if graph is not None:
             if self._counted is None or self._counted[0] is not graph.initializer:
                 self._counted = graph.initializer, sum([prod(each.dims) for each in graph.initializer])
-            found.append(counted(len(graph.node), "node"))
-            found.append(counted(self._counted[1], "parameter"))
-        return [*found, size(self.session.opened.identity.size)]
+            facts.append(counted(len(graph.node), "node"))
+            facts.append(counted(self._counted[1], "parameter"))
+        return [*facts, size(self.session.opened.identity.size)]
 
     def _graph_names(self) -> list[str]:
         """Return the names of the graphs from the outermost to the one that is shown."""
         if self.scope is None:
             return ["no graph"]
         names = []
-        for each in self.scope.chain():
-            if each.owner is not None:
-                attribute = each.address.rpartition("/attribute/")[2].partition("/")[0]
-                node = each.owner.node
+        for scope in self.scope.chain():
+            if scope.owner is not None:
+                attribute = scope.address.rpartition("/attribute/")[2].partition("/")[0]
+                node = scope.owner.node
                 names.append(f"{visible(node.name or node.op_type or '?', 30)}.{visible(attribute, 20)}")
-            elif each.kind == "function":
-                names.append(f"function {visible(each.graph.name or '?', 30)}")
+            elif scope.kind == "function":
+                names.append(f"function {visible(scope.graph.name or '?', 30)}")
             else:
-                names.append("main graph" if each.kind == "main" else each.kind)
+                names.append("main graph" if scope.kind == "main" else scope.kind)
         return names[::-1]
 
     def draw_bars(self) -> None:
@@ -174,11 +174,11 @@ class Workbench(GraphScreen):
 
     def _node_title(self) -> Line:
         """Return the position, the operator and the name of the node of the inspector."""
-        here, fold = self.here, self.fold_here
-        if here is None:
+        ref, fold = self.here, self.fold_here
+        if ref is None:
             return (Span("no node"),)
         count = f"  of {counted(len(fold.positions), 'node')} in the line" if fold is not None else ""
-        name = f"node {here.position}  {visible(operator_name(here.node.domain, here.node.op_type), 60)}"
+        name = f"node {ref.position}  {visible(operator_name(ref.node.domain, ref.node.op_type), 60)}"
         return (Span(name), Span(count, "quiet"))
 
     def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
@@ -212,10 +212,10 @@ class Workbench(GraphScreen):
             return key_hints(self.prompt.hints, width)
         wanted = list(self.drawer.page.hints) if self.pane == "drawer" and self.drawer.page is not None else []
         wanted += [
-            (shown_keys(each.keys[0]), each.footer)
+            (shown_keys(action.keys[0]), action.footer)
             for scope in (self.pane, "everywhere")
-            for each in self.actions
-            if each.footer and each.scope == scope and not (each.changes and self.session.readonly)
+            for action in self.actions
+            if action.footer and action.scope == scope and not (action.changes and self.session.readonly)
         ]
         # These are on the right if they have an effect.
         return key_hints(wanted, width, {"?", "u", "ctrl+s"} if self.session.is_changed else {"?", "u"})
@@ -274,10 +274,10 @@ class Workbench(GraphScreen):
         details = False
         while True:
             find = partial(preview_lines, preview, "before", "after", width, details=details)
-            found = await self.jobs.run("preview", "computing the diff", find)
+            diff_lines = await self.jobs.run("preview", "computing the diff", find)
             # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
-            found = [line for line in found[1:] if "--test-rewrites" not in plain(line)]
-            lines: list[Line] = [*[(Span(note, "changed"),) for note in notes], *found]
+            diff_lines = [line for line in diff_lines[1:] if "--test-rewrites" not in plain(line)]
+            lines: list[Line] = [*[(Span(note, "changed"),) for note in notes], *diff_lines]
             question = f"This changes {counted(preview.matches, 'place')}."
             answer = await self.confirm(question, answers, lines=lines, escape="drop", is_wide=True)
             if answer != "more":

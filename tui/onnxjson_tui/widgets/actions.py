@@ -109,11 +109,11 @@ class KeyReader:
     def following(self, scope: Pane) -> list[tuple[str, Action[Any]]]:
         """Return the keys that can follow those that were pressed, as the screen shows them, and their actions."""
         length = len(self._pressed)
-        found: dict[str, Action[Any]] = {}
+        actions: dict[str, Action[Any]] = {}
         for (place, keys), action in self._actions.items():
             if action is not None and length and place in (scope, "everywhere") and keys[:length] == self._pressed:
-                found.setdefault(shown_keys(" ".join(keys[length:])), action)
-        return list(found.items())
+                actions.setdefault(shown_keys(" ".join(keys[length:])), action)
+        return list(actions.items())
 
     def _complete(self, action: Action[Any] | None, pressed: tuple[str, ...]) -> KeyResult:
         if action is None:

@@ -195,13 +195,15 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 
 
-def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
+def screen_of(
+    opened_model: Session | Unreadable, terminal: Terminal, *, readonly: bool
+) -> tuple[Screen[Any], Session | None]:
     """Return the screen for what was opened, and its session if there is one."""
-    if isinstance(found, Unreadable):
+    if isinstance(opened_model, Unreadable):
         from onnxjson_tui.screens.opening import FindingsScreen
 
-        return FindingsScreen(found, terminal, readonly=readonly), None
-    return workbench(found, terminal), found
+        return FindingsScreen(opened_model, terminal, readonly=readonly), None
+    return workbench(opened_model, terminal), opened_model
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (

@@ -51,11 +51,11 @@ async def ask(
     """
 
     def changed(typed: str) -> None:
-        found = mistake(typed)
+        problem = mistake(typed)
         if edit is not None:
-            bench.foresee(*([edit(typed)] if typed.strip() and not found else []))
-        shown = found or (hint if isinstance(hint, str) else hint(typed))
-        bench.say(shown, "bad" if found or (is_bad and typed == text) else "plain")
+            bench.foresee(*([edit(typed)] if typed.strip() and not problem else []))
+        shown = problem or (hint if isinstance(hint, str) else hint(typed))
+        bench.say(shown, "bad" if problem or (is_bad and typed == text) else "plain")
 
     answer: str | None = text
     while True:
@@ -299,12 +299,12 @@ async def _delete_selection(bench: Workbench) -> None:
 
 def uses_outside(bench: Workbench, ref: NodeRef) -> list[Use]:
     """Return the uses of the outputs of a node, except those inside its subgraphs."""
-    found: list[Use] = []
+    uses: list[Use] = []
     for name in ref.node.output:
         for use in bench.session.index.consumers(ref.scope, name) if name else ():
             if not any(scope.owner == ref for scope in use.scope.chain()):
-                found.append(use)
-    return found
+                uses.append(use)
+    return uses
 
 
 def use_text(use: Use) -> str:

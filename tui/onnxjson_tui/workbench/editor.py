@@ -147,17 +147,17 @@ class _EditorLoop:
             bench.say(f"{reason}; the model is unchanged, and E opens your previous text again", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
-        found = error.findings
-        lines = [line for each in found for line in _finding_lines(each)] or _plain(error_text(error))
-        count = counted(sum(each.severity == "error" for each in found) or 1, "mistake")
+        findings = error.findings
+        lines = [line for each in findings for line in _finding_lines(each)] or _plain(error_text(error))
+        count = counted(sum(each.severity == "error" for each in findings) or 1, "mistake")
         answers = [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")]
-        if any(each.code == "unknown-owner" for each in found) and not self._editing.drop_orphans:
+        if any(each.code == "unknown-owner" for each in findings) and not self._editing.drop_orphans:
             answers.insert(1, ("d", "drop that metadata (a renamed element keeps its own)", "orphans"))
         answer = await self._bench.confirm(f"The text has {count}", answers, lines=lines, escape="keep")
         if answer == "orphans":
             self._editing.drop_orphans = True
             return await self._read()
-        return self._next(answer, next(((each.line, each.column) for each in found if each.line), (0, 0)))
+        return self._next(answer, next(((each.line, each.column) for each in findings if each.line), (0, 0)))
 
     async def _offer(
         self, preview: Preview, findings: Sequence[Finding], difference: Sequence[Line]

@@ -50,13 +50,13 @@ class _Search:
     def _counted(self, what: Wanted, places: Sequence[int]) -> None:
         if what != wanted(self._typed) or not self._bench.prompt.is_asking:
             return
-        found = step(places, self._origin - 1, 1, 1)
+        next_match = step(places, self._origin - 1, 1, 1)
         self._return()
-        if found is None:
+        if next_match is None:
             self._bench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
         else:
-            self._bench.show_place(found.number)
-            self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
+            self._bench.show_place(next_match.number)
+            self._bench.say(_match(places, next_match.number, next_match.wrapped, 1), keep=False)
 
     def _elsewhere(self, what: Wanted, ref: NodeRef | None) -> None:
         if what == wanted(self._typed) and self._bench.prompt.is_asking:
@@ -97,14 +97,14 @@ def _go_on(bench: Workbench, number: int, count: int, direction: Direction) -> N
         return
 
     def there(places: Sequence[int]) -> None:
-        found = step(places, number, count, direction)
-        if found is None:
+        next_match = step(places, number, count, direction)
+        if next_match is None:
             bench.finder.with_elsewhere(what, elsewhere)
             return
-        if bench.here is not None and found.number != bench.place_here:
+        if bench.here is not None and next_match.number != bench.place_here:
             bench.session.places.jumps.leave(bench.here.address)
-        bench.show_place(found.number)
-        bench.say(f"{what.shown}: {_match(places, found.number, found.wrapped, direction)}")
+        bench.show_place(next_match.number)
+        bench.say(f"{what.shown}: {_match(places, next_match.number, next_match.wrapped, direction)}")
 
     def elsewhere(ref: NodeRef | None) -> None:
         if ref is None:
@@ -202,20 +202,20 @@ class _Filter:
         found = partial(self._found, typed)
         bench.compute("filter", "filtering", work, found, found)
 
-    def _found(self, typed: str, found: tuple[str, list[int]] | BaseException) -> None:
+    def _found(self, typed: str, outcome: tuple[str, list[int]] | BaseException) -> None:
         if not self._bench.prompt.is_asking or typed != self._typed:
             return
-        if isinstance(found, OnnxJsonError):
+        if isinstance(outcome, OnnxJsonError):
             # More letters may correct it. What is not a selector yet leaves the list as it was before.
-            if isinstance(found, NoMatchError):
+            if isinstance(outcome, NoMatchError):
                 self._show(typed, [])
             elif (self._bench.filter, self._bench.chosen) != self._before[:2]:
                 self._bench.show_only(*self._before[:2])
-            self._bench.say(error_text(found), "bad", keep=False)
-        elif isinstance(found, BaseException):
-            self._bench.failed(found)
+            self._bench.say(error_text(outcome), "bad", keep=False)
+        elif isinstance(outcome, BaseException):
+            self._bench.failed(outcome)
         else:
-            self._show(*found)
+            self._show(*outcome)
 
     def _show(self, text: str, positions: list[int] | None) -> None:
         bench = self._bench
@@ -316,12 +316,12 @@ async def _change_alike(bench: Workbench, arguments: Arguments) -> None:
         return
 
     def make() -> Preview:
-        found = generalise(searched[0], session.model, searched[1])
-        if not found.places:
-            raise EditError(f"no other place matches {found.pattern}")
+        generalised = generalise(searched[0], session.model, searched[1])
+        if not generalised.places:
+            raise EditError(f"no other place matches {generalised.pattern}")
         is_selection = bool(session.places.selected)
         edit = ReplacePattern(
-            pattern=found.pattern, replacement=found.replacement, node=found.others or None, keep=True,
+            pattern=generalised.pattern, replacement=generalised.replacement, node=generalised.others or None, keep=True,
             where_possible=True, if_any=is_selection,
         )  # fmt: skip
         return session.preview(*(session.on_selection(edit) if is_selection else (edit,)))

@@ -53,11 +53,11 @@ async def _add(bench: Workbench, arguments: Arguments) -> None:
     """Ask for an edit, or for an operator to insert after the node under the cursor."""
     name: str | None = arguments.text.partition(" ")[0]
     if not name:
-        choices, here = edit_choices(), bench.here
-        if here is not None:
+        choices, ref = edit_choices(), bench.here
+        if ref is not None:
             choices.insert(0, Choice(_BEFORE, "insert before", "a node before an input of this one"))
             choices += [
-                Choice(_AFTER + each.key, each.label, f"insert after {here.position}  {each.detail}")
+                Choice(_AFTER + each.key, each.label, f"insert after {ref.position}  {each.detail}")
                 for each in await _operators(bench)
             ]
         name = await bench.choose("Add a node, or edit", choices, is_wide=True)
@@ -157,15 +157,15 @@ async def _operators(bench: Workbench) -> Searchable:
 def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
     index = bench.session.index
-    found = operator_signature("", operator, opset_of(bench.session.model, ref))
+    signature = operator_signature("", operator, opset_of(bench.session.model, ref))
     lines = [item_line(selector_of_value(ref, value))]
-    lines += [""] * (found.least_inputs - 1 if found is not None else 0)
+    lines += [""] * (signature.least_inputs - 1 if signature is not None else 0)
     base = value if is_plain(value) else operator.lower()
-    outputs = max(found.least_outputs, 1) if found is not None else 1
+    outputs = max(signature.least_outputs, 1) if signature is not None else 1
     names: list[str] = []
     for _ in range(outputs):
         names.append(fresh_name(index, f"{base}_{operator.lower()}", names))
-    needed = [each.name for each in found.attributes.values() if each.required] if found is not None else []
+    needed = [each.name for each in signature.attributes.values() if each.required] if signature is not None else []
     graph = {"graph": ref.scope.address} if ref.scope.address != "/graph" else {}
     return {
         "op_type": operator,
@@ -217,10 +217,10 @@ def ask(bench: Workbench, text: str = "") -> None:
         if typed != text:
             bench.say(hint(typed), keep=False)
 
-    here, table = bench.here, bench.actions
+    ref, table = bench.here, bench.actions
 
     def complete(typed: str) -> Sequence[str]:
-        return command_offers(bench.session, here, table, SHORT_NAMES, typed)
+        return command_offers(bench.session, ref, table, SHORT_NAMES, typed)
 
     def offered(found: Sequence[str]) -> None:
         bench.say(offers_text(found) if len(found) > 1 else "" if found else "no completions", keep=False)
@@ -344,38 +344,38 @@ def here_filled_in(bench: Workbench, edit: Edit) -> Edit:
     """
     if isinstance(edit, Rename) and edit.from_ == HERE and edit.to is not None and edit.kind in ("node", "tensor"):
         return _rename_here(bench, edit, edit.to)
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for parameter in parameters(type(edit)):
         value = getattr(edit, parameter.field)
         if value == HERE and (_is_node(parameter) or _is_tensor(parameter)):
-            found[parameter.field] = _here(bench, _is_tensor(parameter))
+            fields[parameter.field] = _here(bench, _is_tensor(parameter))
         elif _is_tensor(parameter) and isinstance(value, tuple) and HERE in value:
-            found[parameter.field] = tuple([_here(bench, True) if each == HERE else each for each in value])
-    return msgspec.structs.replace(edit, **found) if found else edit
+            fields[parameter.field] = tuple([_here(bench, True) if each == HERE else each for each in value])
+    return msgspec.structs.replace(edit, **fields) if fields else edit
 
 
 def _rename_here(bench: Workbench, edit: Rename, name: str) -> Rename:
-    here, index = require_here(bench), bench.session.index
+    ref, index = require_here(bench), bench.session.index
     if edit.kind == "node":
-        if not here.node.name:
+        if not ref.node.name:
             raise EditError("the node under the cursor has no name; set-name . NAME sets one")
-        found = rename_node(index, here, name)
+        renaming = rename_node(index, ref, name)
     else:
-        old = next(filter(None, here.node.output), "")
+        old = next(filter(None, ref.node.output), "")
         if not old:
             raise EditError("the node under the cursor has no outputs")
-        found = rename_value(index, here.scope, old, name)
-    return found if edit.within is None else msgspec.structs.replace(found, within=edit.within)
+        renaming = rename_value(index, ref.scope, old, name)
+    return renaming if edit.within is None else msgspec.structs.replace(renaming, within=edit.within)
 
 
 def _here(bench: Workbench, is_tensor: bool) -> str:
-    here = require_here(bench)
+    ref = require_here(bench)
     if not is_tensor:
-        return bench.session.selector_of(here)
-    name = next((each for each in here.node.output if each), "")
+        return bench.session.selector_of(ref)
+    name = next((each for each in ref.node.output if each), "")
     if not name:
         raise EditError(f"{HERE} is the output of the node under the cursor, which has no outputs")
-    return value_selector(here.scope, name, is_unique=len(bench.session.index.nodes_with("output", name)) == 1)
+    return value_selector(ref.scope, name, is_unique=len(bench.session.index.nodes_with("output", name)) == 1)
 
 
 def _is_node(parameter: Parameter) -> bool:

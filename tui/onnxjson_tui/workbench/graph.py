@@ -20,26 +20,26 @@ _LONGEST: Final = 300
 _MOST_CHOICES: Final = 20_000  # places that are listed in a dialog
 
 
-async def _ask_slot(bench: Workbench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
+async def _ask_slot(bench: Workbench, ref: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
     """Return a slot, which the user chooses if it is None; report one that the node does not have."""
     if slot is None:
         chosen = await bench.choose(title, choices)
         return None if chosen is None else int(chosen)
     if any(each.key == str(slot) for each in choices):
         return slot
-    bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
+    bench.say(f"there is no in[{slot}]: the node has {counted(len(ref.node.input), 'input')}", "bad")
     return None
 
 
 async def consumers(bench: Workbench, arguments: Arguments) -> None:
     """Go to a consumer of an output; ask which one if there are several."""
-    here = require_here(bench)
+    ref = require_here(bench)
     wanted = _wanted_slot(bench, Arguments(), "output")
     choices: list[Choice] = []
-    for slot, name in enumerate(here.node.output):
+    for slot, name in enumerate(ref.node.output):
         if not name or wanted not in (None, slot):
             continue
-        for use in bench.session.index.consumers(here.scope, name)[:_MOST_CHOICES]:
+        for use in bench.session.index.consumers(ref.scope, name)[:_MOST_CHOICES]:
             if use.position is None:
                 refused = f"{visible(name, _LONGEST)} is an output of the graph"
                 choices.append(Choice(use.address, f"out[{slot}] -> output", "", refused))
@@ -65,8 +65,8 @@ async def consumers(bench: Workbench, arguments: Arguments) -> None:
 
 async def definition(bench: Workbench, arguments: Arguments) -> None:
     """Go to what defines an input: the input of the count, the only one from a node, or the one that is chosen."""
-    here, index = require_here(bench), bench.session.index
-    producers = _producers(index, here)
+    consumer, index = require_here(bench), bench.session.index
+    producers = _producers(index, consumer)
     if not producers:
         bench.say("this node has no inputs")
         return
@@ -74,13 +74,13 @@ async def definition(bench: Workbench, arguments: Arguments) -> None:
     if slot is None:
         reached = {ref: each for each, ref in producers.items() if ref is not None or len(producers) == 1}
         slot = next(iter(reached.values())) if len(reached) == 1 else None
-    choices = [_input(here, each, ref, _origin(index, here, each)) for each, ref in producers.items()]
-    slot = await _ask_slot(bench, here, slot, "Go to what defines", choices)
-    found = None if slot is None else producers[slot]
-    if found is not None:
-        bench.go(found.address)
+    choices = [_input(consumer, each, ref, _origin(index, consumer, each)) for each, ref in producers.items()]
+    slot = await _ask_slot(bench, consumer, slot, "Go to what defines", choices)
+    producer = None if slot is None else producers[slot]
+    if producer is not None:
+        bench.go(producer.address)
     elif slot is not None:
-        show_value(bench, here.scope, here.node.input[slot])
+        show_value(bench, consumer.scope, consumer.node.input[slot])
 
 
 def show_value(bench: Workbench, scope: Scope, name: str) -> None:
@@ -101,12 +101,12 @@ async def enter(bench: Workbench, arguments: Arguments) -> None:
     if bench.fold_here is not None:
         bench.turn_fold()
         return
-    here = require_here(bench)
-    if not _inner_graphs(bench, here):
+    ref = require_here(bench)
+    if not _inner_graphs(bench, ref):
         bench.show_details()
         bench.focus_pane("inspector")
         return
-    inner = await inner_graph(bench, here, arguments.number)
+    inner = await inner_graph(bench, ref, arguments.number)
     if inner is not None:
         bench.go(inner.address)
 
@@ -184,14 +184,14 @@ def _back(bench: Workbench, arguments: Arguments) -> None:
 
 def _next_change(bench: Workbench, count: int) -> None:
     """Move the cursor by a number of changed nodes, backwards for a negative count."""
-    here, scope = bench.here, bench.scope
+    ref, scope = bench.here, bench.scope
     saved = bench.saved_nodes(scope)
     places = [] if saved is None else saved.marked()
-    if not places or scope is None or here is None:
+    if not places or scope is None or ref is None:
         more = "; c shows all changes" if bench.session.is_changed else ""
         bench.say(f"no node of this graph changed since the last save{more}")
         return
-    at = (bisect_right(places, here.position) - 1 if count > 0 else bisect_left(places, here.position)) + count
+    at = (bisect_right(places, ref.position) - 1 if count > 0 else bisect_left(places, ref.position)) + count
     number = at % len(places)
     bench.go(f"{scope.address}/node/{places[number]}")
     around = "" if 0 <= at < len(places) else ", wrapped around"
@@ -232,10 +232,10 @@ def _kind(defining_scope: Scope, name: str) -> str:
     return f"{words}, {visible(format_type(found) or '?', _LONGEST)}" if found is not None else words
 
 
-def _input(here: NodeRef, slot: int, found: NodeRef | None, origin: str) -> Choice:
+def _input(consumer: NodeRef, slot: int, producer: NodeRef | None, origin: str) -> Choice:
     """Return an input as a choice, with its producer or another origin."""
-    label = f"in[{slot}] {visible(here.node.input[slot], _LONGEST)}"
-    return Choice(str(slot), label, origin if found is None else _called(found))
+    label = f"in[{slot}] {visible(consumer.node.input[slot], _LONGEST)}"
+    return Choice(str(slot), label, origin if producer is None else _called(producer))
 
 
 def _called(ref: NodeRef) -> str:

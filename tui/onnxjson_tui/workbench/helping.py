@@ -50,15 +50,15 @@ class PaletteScreen(PickerScreen):
                 "palette", "searching", lambda: names.having(words), lambda found: self._add(typed, found)
             )
 
-    def _add(self, typed: str, found: list[Choice]) -> None:
+    def _add(self, typed: str, names: list[Choice]) -> None:
         """List names after the commands, but exact matches before them."""
         if not self.is_mounted or typed != self._now:
             return
         commands = list(self.choices_for(typed))
         wanted = typed.strip().lower()
-        count = next((place for place, each in enumerate(found[:MOST]) if each.label.lower() != wanted), MOST)
-        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(found) > MOST else []
-        self.query_one(LineList).show(ChoiceRows([*found[:count], *commands, *found[count:MOST], *more]), 0)
+        count = next((place for place, each in enumerate(names[:MOST]) if each.label.lower() != wanted), MOST)
+        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(names) > MOST else []
+        self.query_one(LineList).show(ChoiceRows([*names[:count], *commands, *names[count:MOST], *more]), 0)
 
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered
@@ -108,22 +108,22 @@ def commands(bench: Workbench) -> list[Choice]:
     refused = "the model is open read-only"
     shown = [each for each in bench.actions if each.scope in ("everywhere", bench.pane) and each.id != "palette"]
     shown.sort(key=lambda each: (each.group == "Move", -bench.used[each.id], not each.footer))
-    found = [
+    choices = [
         Choice(
-            f"action {each.id}",
-            sentence(each.title),
-            all_keys(each),
-            refused if readonly and each.changes else "",
-            f"{each.id} {each.help} {_ALSO.get(each.id, '')}".lower(),
+            f"action {action.id}",
+            sentence(action.title),
+            all_keys(action),
+            refused if readonly and action.changes else "",
+            f"{action.id} {action.help} {_ALSO.get(action.id, '')}".lower(),
         )
-        for each in shown
+        for action in shown
     ]
-    found += [
+    choices += [
         Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "", _ALSO.get(name, ""))
         for name, edit in NAMES.items()
     ]
     recent = bench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
-    return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
+    return [*choices, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
 
 
 def _run(bench: Workbench, chosen: str) -> None:

@@ -74,61 +74,61 @@ def _of_function(function: Function, width: int) -> list[str]:
 
 
 async def _tensor(bench: Workbench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    found = tensors_of(bench, here)
-    if not found:
+    node_ref = require_here(bench)
+    tensors = tensors_of(bench, node_ref)
+    if not tensors:
         bench.say("the node has no inputs and no outputs")
         return
-    constants = [each for each in found if each[1].tensor is not None]
+    constants = [each for each in tensors if each[1].tensor is not None]
     chosen: str | None = "t0"
     if len(constants) != 1 or arguments.number is not None:
-        most = max([cells(label) for label, _, _ in found])
+        most = max([cells(label) for label, _, _ in tensors])
         choices = [
             Choice(f"t{place}", f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
-            for place, (label, ref, detail) in enumerate(found)
+            for place, (label, ref, detail) in enumerate(tensors)
         ]
         chosen = await bench.choose("Which tensor?", choices)
     else:
-        found = constants
+        tensors = constants
     if chosen is not None:
-        bench.drawer.find(TensorPage).show_tensor(found[int(chosen[1:])][1])
+        bench.drawer.find(TensorPage).show_tensor(tensors[int(chosen[1:])][1])
 
 
-def tensors_of(bench: Workbench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
+def tensors_of(bench: Workbench, node_ref: NodeRef) -> list[tuple[str, TensorRef, str]]:
     """Return the tensors in attributes, inputs and outputs of a node, constants first, with place and type."""
     index = bench.session.index
-    found: list[tuple[str, TensorRef, str]] = []
-    for segment, attribute in zip(attribute_segments(here.node.attribute), here.node.attribute, strict=True):
-        address = f"{here.address}/attribute/{escape(segment)}"
+    tensors: list[tuple[str, TensorRef, str]] = []
+    for segment, attribute in zip(attribute_segments(node_ref.node.attribute), node_ref.node.attribute, strict=True):
+        address = f"{node_ref.address}/attribute/{escape(segment)}"
         held: list[tuple[str, Tensor | SparseTensor]] = [
             (f"{address}/{field}", value)
             for field, value in (("t", attribute.t), ("sparse_tensor", attribute.sparse_tensor))
             if value is not None
         ]
-        held += [(f"{address}/tensors/{place}", each) for place, each in enumerate(attribute.tensors)]
-        for where, each in held:
-            named = each.values if isinstance(each, SparseTensor) else each
+        held += [(f"{address}/tensors/{place}", tensor) for place, tensor in enumerate(attribute.tensors)]
+        for where, tensor in held:
+            named = tensor.values if isinstance(tensor, SparseTensor) else tensor
             kind = (tensor_type_text(named) if named is not None else None) or ""
-            ref = TensorRef((named.name if named is not None else None) or "", where, each, None)
-            found.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
-    for what, names in (("in", here.node.input), ("out", here.node.output)):
+            ref = TensorRef((named.name if named is not None else None) or "", where, tensor, None)
+            tensors.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
+    for what, names in (("in", node_ref.node.input), ("out", node_ref.node.output)):
         for slot, name in enumerate(names):
-            ref_found = _value(bench, index, here, what, slot, name) if name else None
+            ref_found = _value(bench, index, node_ref, what, slot, name) if name else None
             if ref_found is not None:
-                kind = value_type(here.scope, name) or ""
-                found.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
-    return sorted(found, key=lambda each: each[1].tensor is None)
+                kind = value_type(node_ref.scope, name) or ""
+                tensors.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
+    return sorted(tensors, key=lambda each: each[1].tensor is None)
 
 
-def _value(bench: Workbench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
-    defining_scope = index.defining_scope(here.scope, name)
+def _value(bench: Workbench, index: Index, node_ref: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
+    defining_scope = index.defining_scope(node_ref.scope, name)
     if defining_scope is not None and (position := defining_scope.initializers.get(name)) is not None:
         return TensorRef(
             name, f"{defining_scope.address}/initializer/{position}", defining_scope.initializer(name), defining_scope
         )
     field = "input" if what == "in" else "output"
     try:
-        return select_tensor(bench.session.model, index, f"@{here.address}/{field}/{slot}")
+        return select_tensor(bench.session.model, index, f"@{node_ref.address}/{field}/{slot}")
     except OnnxJsonError:
         return None  # An undefined name is not a tensor.
 
@@ -181,13 +181,13 @@ def check(bench: Workbench, arguments: Arguments) -> None:
 
 
 def _show_documentation(bench: Workbench, arguments: Arguments) -> None:
-    here, model, width = require_here(bench), bench.session.model, text_width(bench)
-    title = operator_name(here.node.domain, here.node.op_type, here.node.overload)
+    node_ref, model, width = require_here(bench), bench.session.model, text_width(bench)
+    title = operator_name(node_ref.node.domain, node_ref.node.op_type, node_ref.node.overload)
     # In a thread, since onnx is imported for the first answer.
     bench.jobs.start(
         "documentation",
         "looking up the operator",
-        lambda: operator_lines(model, here, width),
+        lambda: operator_lines(model, node_ref, width),
         lambda lines: bench.app.push_screen(TextScreen(title, lines)),
         holds_keys=True,
     )

@@ -127,10 +127,10 @@ async def edit_attribute(bench: Workbench, ref: NodeRef, name: str) -> None:
 async def add_attribute(bench: Workbench, ref: NodeRef) -> None:
     """Offer the missing attributes of the operator, then ask for the value."""
     offers, words = Offers(bench.session, ref), node_selector(bench.session.index, ref)
-    there = {each.name for each in ref.node.attribute}
+    existing = {each.name for each in ref.node.attribute}
 
     def find() -> Searchable:
-        return Searchable([each for each in offers.attributes(words) if each.key not in there])
+        return Searchable([each for each in offers.attributes(words) if each.key not in existing])
 
     choices = await bench.jobs.run("edit", "looking up the operator", find)
     if choices:

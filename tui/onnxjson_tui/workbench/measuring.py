@@ -38,23 +38,23 @@ _SIZE: Final = re.compile("=[0-9]+$")
 async def _map(bench: Workbench, arguments: Arguments) -> None:
     # Of a line, the node that produces its value.
     scope = bench.scope
-    here = bench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(bench))
-    chosen: tuple[NodeRef, str] | None = here, "around"
+    ref = bench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(bench))
+    chosen: tuple[NodeRef, str] | None = ref, "around"
     hops = arguments.number
     while chosen is not None:
-        here, wanted = chosen
-        inner = await inner_graph(bench, here) if wanted == "inside" else None
+        ref, wanted = chosen
+        inner = await inner_graph(bench, ref) if wanted == "inside" else None
         if wanted == "go" or (wanted == "inside" and (inner is None or not inner.graph.node)):
             bench.say("")
-            bench.go(here.address)
+            bench.go(ref.address)
             return
-        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0), hops))
+        chosen = await bench.app.push_screen_wait(_map_of(bench, ref if inner is None else NodeRef(inner, 0), hops))
         hops = None
 
 
-def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
+def _map_of(bench: Workbench, ref: NodeRef, hops: int | None) -> MapScreen:
     session = bench.session
-    scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
+    scope, saved, columns = ref.scope, bench.saved_nodes(ref.scope), session.figures
 
     def known() -> dict[str, Figures]:
         return figures_of(scope, columns, None if saved is None else saved.marked())
@@ -65,13 +65,13 @@ def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
         return {} if MACS in columns else macs, partial(Index.type_of, typed or scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops, bench.folds_of(scope))
+    return MapScreen(ref, bench.terminal, known, None if bench.is_big else more, hops, bench.folds_of(scope))
 
 
-def _show(bench: Workbench, found: Columns) -> None:
+def _show(bench: Workbench, columns: Columns) -> None:
     """Show columns before those that are already there."""
-    others = {title: each for title, each in bench.session.figures.items() if title not in found}
-    bench.show_figures({**found, **others})
+    others = {title: each for title, each in bench.session.figures.items() if title not in columns}
+    bench.show_figures({**columns, **others})
 
 
 def _sizes(words: Sequence[str]) -> dict[str, int]:
@@ -159,16 +159,16 @@ async def _measure(bench: Workbench, words: Sequence[str]) -> None:
         from onnxjson.running.node_numbers import differences, node_numbers
 
         with worker, ExitStack() as resources:
-            dims, found = _sizes(sized), None
+            dims, difference = _sizes(sized), None
             sets = given_sets(model, [word for word in rest if word not in sized])
             if others:
                 side = Side("", session.unsaved().base, path) if _SAVED in others else opened_side(others[0], resources)
-                found = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
-                sets = [found.inputs]
-            return (*node_numbers(model, session.opened.folder, worker, sets, dims), found)
+                difference = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
+                sets = [difference.inputs]
+            return (*node_numbers(model, session.opened.folder, worker, sets, dims), difference)
 
     try:
-        numbers, problem, found = await bench.jobs.run("numbers", "running the model", work, holds_keys=False)
+        numbers, problem, difference = await bench.jobs.run("numbers", "running the model", work, holds_keys=False)
     except asyncio.CancelledError:
         worker.interrupt()
         raise
@@ -177,15 +177,18 @@ async def _measure(bench: Workbench, words: Sequence[str]) -> None:
         return
     nan = numbers.pop(NAN, {})
     wrong = sum(map(bool, nan.values()))
-    _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
+    _show(
+        bench,
+        ({NAN: nan} if wrong else {}) | ({DIFFERENCE: difference.numbers} if difference is not None else {}) | numbers,
+    )
     parts = [f"{wrong:,} with NaN"] if wrong else []
-    if found is not None:
+    if difference is not None:
         # The user may have gone on meanwhile.
         is_here = bench.nodes.cursor == cursor and not bench.prompt.is_asking
-        place = "this" if is_here else f"node {(found.first or '').rpartition('/')[2]}"
-        parts.append(f"{place} is the first node that differs" if found.first else "no node differs")
-        if found.first and is_here:
-            bench.go(found.first)
+        place = "this" if is_here else f"node {(difference.first or '').rpartition('/')[2]}"
+        parts.append(f"{place} is the first node that differs" if difference.first else "no node differs")
+        if difference.first and is_here:
+            bench.go(difference.first)
     bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 
 

@@ -169,12 +169,12 @@ async def _repeat(bench: Workbench, arguments: Arguments) -> None:
         await make(bench, *step.edits)
         return
     await ready(bench)
-    here = None if session.places.selected else node_selector(session.index, require_here(bench, asks=False))
+    selector = None if session.places.selected else node_selector(session.index, require_here(bench, asks=False))
 
     def find(force: bool) -> Preview:
-        if here is None:
+        if selector is None:
             return session.preview(*session.on_selection(edit, field), force=force)
-        return session.preview(msgspec.structs.replace(edit, **{field: here}), force=force)
+        return session.preview(msgspec.structs.replace(edit, **{field: selector}), force=force)
 
     await previewed(bench, find)
 
@@ -271,13 +271,13 @@ async def copy(bench: Workbench, arguments: Arguments) -> None:
             bench.say("this row has nothing to copy")
         return
     ref = require_here(bench)
-    found = copies_of(bench.session.index, ref)
+    copies = copies_of(bench.session.index, ref)
     chosen: str | None = arguments.text
-    if chosen not in found:
-        choices = [Choice(key, label, visible(text, 300)) for key, (label, text) in found.items()]
+    if chosen not in copies:
+        choices = [Choice(key, label, visible(text, 300)) for key, (label, text) in copies.items()]
         chosen = await bench.choose("Copy", choices, is_wide=True)
     if chosen is not None:
-        label, text = found[chosen]
+        label, text = copies[chosen]
         copy_text(bench, text, label)
 
 

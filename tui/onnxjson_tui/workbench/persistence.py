@@ -98,12 +98,12 @@ async def _open_other(bench: Workbench, arguments: Arguments) -> None:
     if not name:
         return
     readonly = bench.session.readonly
-    found = await bench.jobs.awaited("open", "opening", partial(opened, name, readonly=readonly))
+    opened_model = await bench.jobs.awaited("open", "opening", partial(opened, name, readonly=readonly))
     if await may_leave(bench, "open the other file"):
         bench.jobs.drop_all()
-        enter(bench.app, found, readonly=readonly, left=bench.session)
-    elif isinstance(found, Session):
-        found.close()
+        enter(bench.app, opened_model, readonly=readonly, left=bench.session)
+    elif isinstance(opened_model, Session):
+        opened_model.close()
 
 
 async def _export(bench: Workbench, arguments: Arguments) -> None:
