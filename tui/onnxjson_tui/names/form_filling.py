@@ -94,7 +94,7 @@ class Filling:
             parse_value(field, texts)
         except ValueMistakeError as mistake:
             path = "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake.path])
-            return f"{path}: {mistake}".removeprefix(": ")
+            return f"{path}: {mistake}" if path else str(mistake)
         except ParameterError as error:
             return str(error)
         return ""
@@ -385,7 +385,7 @@ def value_mistake(ref: NodeRef, name: str, text: str) -> str:
         if name not in table:
             # The edit itself checks whether the attribute exists and which type it has.
             return ""
-        attribute_of(name, value, table, node.op_type or "", "")
+        attribute_of(name, value, table, node.op_type or "", "", where="")
     except (OnnxJsonError, ValueMistakeError) as error:
-        return str(error).removeprefix(": ").removeprefix("value: ")
+        return str(error)
     return rank_mistake(ref, name, value)

@@ -19,6 +19,7 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_checks import quoted
 from onnxjson.model.operators import (
     AttributeFormal,
     attribute_defaults,
@@ -371,8 +372,11 @@ class _Ranking:
         if dtype is None or self._is_wrong_now:
             return ""
         if dtype not in self._refusals:
-            found = dtype_conflict(self._workspace, self._ref.scope, self._with(name), {name: dtype}, self._known)
-            self._refusals[dtype] = "" if found is None else found.replace(f'"{visible(name)}"', "this one")
+            conflict = dtype_conflict(
+                self._workspace, self._ref.scope, self._with(name), {name: dtype}, self._known,
+                lambda value: "this one" if value == name else quoted(value),
+            )  # fmt: skip
+            self._refusals[dtype] = conflict or ""
         return self._refusals[dtype]
 
     def _with(self, name: str) -> Node:
@@ -399,6 +403,6 @@ class _Ranking:
         try:
             check_node(self._workspace, self._ref.scope, self._with(""), "")
         except EditError as error:
-            yield Choice(LEFT_OUT, "(omit the input)", "", str(error).removeprefix(": "))
+            yield Choice(LEFT_OUT, "(omit the input)", "", str(error))
         else:
             yield Choice(LEFT_OUT, "(omit the input)", "optional")

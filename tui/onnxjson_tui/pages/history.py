@@ -57,12 +57,12 @@ class HistoryPage(Page[Workbench]):
     @property
     def rows(self) -> Rows:
         """The steps."""
-        return HistoryRows(self.bench.session.history)
+        return HistoryRows(self.workbench.session.history)
 
     @property
     def note(self) -> str:
         """The number of steps."""
-        return str(len(self.bench.session.history) or "")
+        return str(len(self.workbench.session.history) or "")
 
     def model_changed(self) -> None:
         """Draw the steps again."""
@@ -70,16 +70,16 @@ class HistoryPage(Page[Workbench]):
 
     def choose(self, number: int) -> None:
         """Undo or redo until the step of the row is the newest."""
-        history = self.bench.session.history
-        last, done = self.bench.step(len(history) - number - history.position)
+        history = self.workbench.session.history
+        last, done = self.workbench.step(len(history) - number - history.position)
         if last is None:
-            self.bench.say("this is the current step")
+            self.workbench.say("this is the current step")
         else:
-            self.bench.say(f"{counted(done, 'step')} {'undone' if last.kind == 'undone' else 'redone'}")
+            self.workbench.say(f"{counted(done, 'step')} {'undone' if last.kind == 'undone' else 'redone'}")
 
     def copied(self, number: int) -> str:
         """Return the commands of a step, one per line; its title if it has none."""
-        steps = tuple(self.bench.session.history)
+        steps = tuple(self.workbench.session.history)
         step_number = len(steps) - number
         if step_number < 1:
             return ""

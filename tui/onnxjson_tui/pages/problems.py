@@ -45,9 +45,9 @@ class ProblemsPage(Page[Workbench]):
     title = "Problems"
     hints = (("enter", "go there"), ("C", "run onnx"), ("space", "unabridged"))
 
-    def __init__(self, bench: Workbench, drawer: Drawer) -> None:
-        super().__init__(bench, drawer)
-        session = bench.session
+    def __init__(self, workbench: Workbench, drawer: Drawer) -> None:
+        super().__init__(workbench, drawer)
+        session = workbench.session
         self._found: dict[Origin, _Found] = {}
         if session.findings:
             self._found["reader"] = _Found(session.findings, session.revision)
@@ -57,7 +57,7 @@ class ProblemsPage(Page[Workbench]):
         self._checked_revision = -1  # the revision that onnx checked last
         self._listed: list[tuple[Finding, bool]] = []
         self._list()
-        bench.call_after_refresh(self._look)
+        workbench.call_after_refresh(self._look)
 
     # What is shown
 
@@ -84,7 +84,7 @@ class ProblemsPage(Page[Workbench]):
     def shown(self) -> None:
         """Check a small model with onnx."""
         self._look()
-        if self._is_cheap and self._checked_revision != self.bench.session.revision and not self._is_checking:
+        if self._is_cheap and self._checked_revision != self.workbench.session.revision and not self._is_checking:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
@@ -96,7 +96,7 @@ class ProblemsPage(Page[Workbench]):
         self._list()
         self.redraw()
         self._later(STRUCTURE_RESTED, self._look)
-        if "onnx" in self._found or self.bench.drawer.page is self:
+        if "onnx" in self._found or self.workbench.drawer.page is self:
             self._later(RESTED, self._ask_by_itself)
 
     def choose(self, number: int) -> None:
@@ -105,19 +105,19 @@ class ProblemsPage(Page[Workbench]):
             return
         finding, _ = self._listed[number]
         if not finding.address:
-            self.bench.say(finding.message, "changed")
-        elif self.bench.go(finding.address):
-            self.bench.focus_pane("nodes")
+            self.workbench.say(finding.message, "changed")
+        elif self.workbench.go(finding.address):
+            self.workbench.focus_pane("nodes")
 
     # Requests
 
     def more(self) -> None:
         """Show the finding under the cursor unabridged."""
-        number = self.bench.drawer.lines.cursor
+        number = self.workbench.drawer.lines.cursor
         if number >= len(self._listed):
             return
         finding, is_stale = self._listed[number]
-        width = max(min(self.bench.size.width - 8, 104), 40)
+        width = max(min(self.workbench.size.width - 8, 104), 40)
         lines: list[Line] = [(Span(each),) for each in wrapped(finding.message, width, indent=0)]
         if finding.hint:
             lines += [(), *[(Span(each, "good"),) for each in wrapped(finding.hint, width, indent=0)]]
@@ -127,15 +127,15 @@ class ProblemsPage(Page[Workbench]):
         if finding.address:
             lines.append((Span(f"at {visible(finding.address, 1000)}", "quiet"),))
         lines.append((Span(f"code {visible(finding.code)}" + (_STALE if is_stale else ""), "quiet"),))
-        self.bench.app.push_screen(TextScreen(finding.severity, lines))
+        self.workbench.app.push_screen(TextScreen(finding.severity, lines))
 
     def run_onnx_checks(self) -> None:
         """Run the checker and the shape inference of onnx in a separate process."""
-        session = self.bench.session
+        session = self.workbench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
         self._checked_revision, self._trouble = revision, ""
         self._worker = worker = Worker()
-        job = self.bench.jobs.start(
+        job = self.workbench.jobs.start(
             _CHECK,
             "checking with onnx",
             lambda: _onnx_findings(worker, model, folder),
@@ -147,38 +147,38 @@ class ProblemsPage(Page[Workbench]):
 
     @property
     def _is_checking(self) -> bool:
-        return self.bench.jobs.is_running(_CHECK)
+        return self.workbench.jobs.is_running(_CHECK)
 
     # Checks
 
     def _later(self, seconds: float, what: Any) -> None:
-        self._timers.append(self.bench.set_timer(seconds, what))
+        self._timers.append(self.workbench.set_timer(seconds, what))
 
     def _look(self) -> None:
         """Check the structure of the model, in a thread if it is big."""
-        session = self.bench.session
+        session = self.workbench.session
         revision = session.revision
         known = self._found.get("structure")
         if known is not None and known.revision == revision:
             return
-        self.bench.compute(
+        self.workbench.compute(
             "structure", "checking the structure", session.check, lambda found: self._take("structure", found, revision)
         )
 
     @property
     def _is_cheap(self) -> bool:
-        index = self.bench.session.index
+        index = self.workbench.session.index
         if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
             return False
         return weights([each.tensor for each in stored_tensors(index)]).bytes <= SMALL_BYTES
 
     def _ask_by_itself(self) -> None:
-        if self._is_cheap and self._checked_revision != self.bench.session.revision:
+        if self._is_cheap and self._checked_revision != self.workbench.session.revision:
             self.run_onnx_checks()
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, OnnxJsonError):
-            self.bench.failed(error)
+            self.workbench.failed(error)
         else:
             self._trouble = visible(str(error), 1000)
         self.redraw()
@@ -194,7 +194,7 @@ class ProblemsPage(Page[Workbench]):
         self._list()
         self.redraw()
         self._flag()
-        self.bench.draw_bars()
+        self.workbench.draw_bars()
 
     def _flag(self) -> None:
         """Mark the nodes with findings in the list of nodes."""
@@ -203,12 +203,12 @@ class ProblemsPage(Page[Workbench]):
             place = _NODE.match(finding.address or "")
             if place is not None and not is_stale and flagged.get(place[0]) != "error":
                 flagged[place[0]] = finding.severity
-        if flagged != self.bench.session.places.flagged:
-            self.bench.session.places.flagged = flagged
-            self.bench.nodes.redraw_changed()
+        if flagged != self.workbench.session.places.flagged:
+            self.workbench.session.places.flagged = flagged
+            self.workbench.nodes.redraw_changed()
 
     def _everything(self) -> list[tuple[Finding, bool]]:
-        revision = self.bench.session.revision
+        revision = self.workbench.session.revision
         findings = [
             (finding, check.revision != revision)
             for origin in _ORIGINS
@@ -226,7 +226,7 @@ class ProblemsPage(Page[Workbench]):
 
     def _state(self) -> list[Line]:
         lines: list[Line] = []
-        listed, revision = self._listed, self.bench.session.revision
+        listed, revision = self._listed, self.workbench.session.revision
         if "structure" not in self._found:
             lines.append((Span(" checking the structure ...", "quiet"),))
         elif not listed:

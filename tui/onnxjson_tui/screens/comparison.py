@@ -75,7 +75,7 @@ class ComparisonScreen(RowsScreen[Any]):
         work: Callable[[], Compared],
         terminal: Terminal,
         *,
-        bench: Workbench | None = None,
+        workbench: Workbench | None = None,
         side: WhichSide = "target",
         stop: Callable[[], None] | None = None,
         accept: Callable[[Compared], None] | None = None,
@@ -89,7 +89,7 @@ class ComparisonScreen(RowsScreen[Any]):
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
-        self._bench, self._side, self._stop, self._apply = bench, side, stop, accept
+        self._workbench, self._side, self._stop, self._apply = workbench, side, stop, accept
         self._compare = compare
         self.compared: Compared | None = None  # the diff; None until it is computed
         self.shown = Shown()
@@ -320,10 +320,10 @@ class ComparisonScreen(RowsScreen[Any]):
         result = await self.app.push_screen_wait(PanesScreen(self.compared, self._compare, self.terminal, active=side))
         if result.compared is not self.compared:
             self.show(result.compared)
-        bench, changed = self._bench, result.changed.get(side)
-        if bench is not None and changed is not None:
-            bench.changed(changed._replace(is_restructured=True))
-        if result.address is not None and bench is not None and result.side == side:
+        workbench, changed = self._workbench, result.changed.get(side)
+        if workbench is not None and changed is not None:
+            workbench.changed(changed._replace(is_restructured=True))
+        if result.address is not None and workbench is not None and result.side == side:
             self.end(result.address)
         elif result.address is not None:
             self._open((self.compared.base, self.compared.target)[result.side].name, result.address)
@@ -338,7 +338,7 @@ class ComparisonScreen(RowsScreen[Any]):
             self._shows_text = True
             self.show_details()
             self.say("it was removed; this is its former text" if self._side == "target" else "it is new")
-        elif self._bench is not None:
+        elif self._workbench is not None:
             self.end(addresses[0])
         else:
             self._open(self.compared.target.name, addresses[0])
@@ -350,8 +350,8 @@ class ComparisonScreen(RowsScreen[Any]):
             screen = program(self.app).screen_for(opened_model, readonly=False)
             self.app.push_screen(screen)
             if isinstance(opened_model, Session):
-                bench = cast(Workbench, screen)
-                bench.call_after_refresh(bench.go, address)
+                workbench = cast(Workbench, screen)
+                workbench.call_after_refresh(workbench.go, address)
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
@@ -422,9 +422,9 @@ def comparison_of_files(base: str, target: str, terminal: Terminal) -> Compariso
     return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
 
 
-def comparison_with(bench: Workbench, other: str) -> ComparisonScreen:
+def comparison_with(workbench: Workbench, other: str) -> ComparisonScreen:
     """Return the screen that compares the session with another model, a file or ``REV:path``."""
-    session, resources = bench.session, ExitStack()
+    session, resources = workbench.session, ExitStack()
     current = Side(session.opened.name, session.model, session.opened.path, session=session)
 
     def work() -> Compared:
@@ -432,14 +432,14 @@ def comparison_with(bench: Workbench, other: str) -> ComparisonScreen:
         is_same = side.session is not None and side.session.opened.key == session.opened.key
         return compared(side._replace(session=None) if is_same else side, current)
 
-    return ComparisonScreen(f"comparing {other} and {current.name}", work, bench.terminal, bench=bench)
+    return ComparisonScreen(f"comparing {other} and {current.name}", work, workbench.terminal, workbench=workbench)
 
 
-def comparison_unsaved(bench: Workbench) -> ComparisonScreen:
+def comparison_unsaved(workbench: Workbench) -> ComparisonScreen:
     """Return the screen of changes since the model was opened or saved."""
-    preview, path = bench.session.unsaved(), bench.session.opened.path
-    name = bench.session.opened.name
+    preview, path = workbench.session.unsaved(), workbench.session.opened.path
+    name = workbench.session.opened.name
     base = Side(f"{name} as saved", preview.base, path)
-    target = Side("current", preview.model, path, session=bench.session)
+    target = Side("current", preview.model, path, session=workbench.session)
     doing, work = "comparing with the saved model", lambda: compared_edits(base, target)
-    return ComparisonScreen(doing, work, bench.terminal, bench=bench, compare=compared_edits)
+    return ComparisonScreen(doing, work, workbench.terminal, workbench=workbench, compare=compared_edits)

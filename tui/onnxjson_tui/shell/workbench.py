@@ -71,9 +71,7 @@ class Workbench(GraphScreen):
         self.drawer.pages = {page.name: page(self, self.drawer) for page in self._pages}
         self.prompt.find_offers = partial(self.compute, "offers", "looking for completions")
         self.prompt.shown = self._prompt_shown
-        self.prompt.refused_lines = lambda count: self.say(
-            f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
-        )
+        self.prompt.refused_lines = self._refuse_lines
         self.build()
         if self.here is None:
             self.nodes.move_to(1)  # the first line that is not that of the inputs
@@ -362,6 +360,9 @@ class Workbench(GraphScreen):
 
     # Prompt
 
+    def _refuse_lines(self, count: int) -> None:
+        self.say(f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad")
+
     def _prompt_shown(self, is_shown: bool) -> None:
         lists = (self.drawer.lines,) if self.drawer.is_open else (self.nodes, self.inspector)
         for lines in (*lists, self.drawer.lines) if not is_shown else lists:
@@ -393,8 +394,8 @@ class Workbench(GraphScreen):
 class Finder:
     """Search of one workbench. Places are rows of its list of nodes."""
 
-    def __init__(self, bench: GraphScreen) -> None:
-        self._bench = bench
+    def __init__(self, workbench: GraphScreen) -> None:
+        self._workbench = workbench
         self._text: NodeText | None = None
         self._text_of: object = None
         self._places: Sequence[int] = ()
@@ -405,25 +406,25 @@ class Finder:
 
     def with_text(self, then: Callable[[NodeText], None]) -> None:
         """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
-        bench, scope = self._bench, self._bench.scope
+        workbench, scope = self._workbench, self._workbench.scope
         if scope is None:
-            bench.say("there are no nodes")
+            workbench.say("there are no nodes")
             return
-        shown = (bench.session.revision, scope.address, bench.filter)
+        shown = (workbench.session.revision, scope.address, workbench.filter)
         if self._text is not None and self._text_of == shown:
             then(self._text)
             return
 
         def made(text: NodeText) -> None:
-            if (bench.session.revision, scope.address, bench.filter) == shown:
+            if (workbench.session.revision, scope.address, workbench.filter) == shown:
                 self._text, self._text_of = text, shown
                 then(text)
 
-        bench.compute("search", "reading the names", partial(NodeText, scope, bench.chosen), made)
+        workbench.compute("search", "reading the names", partial(NodeText, scope, workbench.chosen), made)
 
     def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
         """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
-        bench = self._bench
+        workbench = self._workbench
 
         def look(text: NodeText) -> None:
             def keep(found: list[int]) -> None:
@@ -433,27 +434,27 @@ class Finder:
             if self._places_of == (what, id(text)):
                 then(self._places)
             else:
-                bench.compute("search", "searching", lambda: self._all(what, text, bench.scope), keep)
+                workbench.compute("search", "searching", lambda: self._all(what, text, workbench.scope), keep)
 
         self.with_text(look)
 
     def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
         """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
-        bench = self._bench
+        workbench = self._workbench
 
         def first() -> NodeRef | None:
-            for scope in bench.session.index.scopes if not bench.filter else ():
-                places = self._all(what, NodeText(scope), scope) if scope is not bench.scope else ()
+            for scope in workbench.session.index.scopes if not workbench.filter else ():
+                places = self._all(what, NodeText(scope), scope) if scope is not workbench.scope else ()
                 if places:
                     return NodeRef(scope, places[0])
             return None
 
-        bench.compute("search", "searching the other graphs", first, then)
+        workbench.compute("search", "searching the other graphs", first, then)
 
     def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
         if what.kind != "match":
             return text.all(what)
-        session = self._bench.session
+        session = self._workbench.session
         found = find(session.model, what.text, overlapping=True, index=session.index)
         places = {match.root.position for match in found if match.root.scope is scope}
         return [number for number, position in enumerate(text.positions) if position in places]

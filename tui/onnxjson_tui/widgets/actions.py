@@ -19,19 +19,19 @@ class Arguments(NamedTuple):
     text: str = ""  # the argument after the name on the command line, such as a path in ``:open model.onnx``
 
 
-_Bench = TypeVar("_Bench")  # the screen that an action runs on
+_Screen = TypeVar("_Screen")  # the screen that an action runs on
 
-Run = Callable[[_Bench, Arguments], Coroutine[Any, Any, None] | None]
+Run = Callable[[_Screen, Arguments], Coroutine[Any, Any, None] | None]
 
 
-class Action(NamedTuple, Generic[_Bench]):
+class Action(NamedTuple, Generic[_Screen]):
     """One command of the workbench."""
 
     id: str  # name in the palette, after ``:`` and in the key list
     title: str  # short description, verb first
     keys: tuple[str, ...]
     """Key sequences, keys separated by spaces: ``u``, ``g g``, ``ctrl+s``; the first one is shown first."""
-    run: Run[_Bench]
+    run: Run[_Screen]
     group: Group
     scope: Pane = "everywhere"
     changes: bool = False  # whether it changes the model or a file; a read-only session refuses such actions

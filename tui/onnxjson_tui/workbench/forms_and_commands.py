@@ -49,28 +49,28 @@ _AFTER: Final = "after "  # start of the key of an operator that is inserted
 _BEFORE: Final = "before"
 
 
-async def _add(bench: Workbench, arguments: Arguments) -> None:
+async def _add(workbench: Workbench, arguments: Arguments) -> None:
     """Ask for an edit, or for an operator to insert after the node under the cursor."""
     name: str | None = arguments.text.partition(" ")[0]
     if not name:
-        choices, ref = edit_choices(), bench.here
+        choices, ref = edit_choices(), workbench.here
         if ref is not None:
             choices.insert(0, Choice(_BEFORE, "insert before", "a node before an input of this one"))
             choices += [
                 Choice(_AFTER + each.key, each.label, f"insert after {ref.position}  {each.detail}")
-                for each in await _operators(bench)
+                for each in await _operators(workbench)
             ]
-        name = await bench.choose("Add a node, or edit", choices, is_wide=True)
+        name = await workbench.choose("Add a node, or edit", choices, is_wide=True)
     if name == _BEFORE:
-        await _insert_before(bench)
+        await _insert_before(workbench)
     elif name is not None and name.startswith(_AFTER):
-        await _insert_after(bench, name.removeprefix(_AFTER))
+        await _insert_after(workbench, name.removeprefix(_AFTER))
     elif name is not None:
-        await fill_in(bench, name)
+        await fill_in(workbench, name)
 
 
 async def fill_in(
-    bench: Workbench,
+    workbench: Workbench,
     name: str,
     texts: Mapping[str, str] | None = None,
     *,
@@ -86,53 +86,53 @@ async def fill_in(
         ParameterError: there is no edit of that name.
     """
     edit = edit_named(name)
-    session, here = bench.session, bench.here
-    known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
-    if name == "replace-pattern" and (pattern := pattern_in(bench.finder.selector)):
+    session, here = workbench.session, workbench.here
+    known = await workbench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
+    if name == "replace-pattern" and (pattern := pattern_in(workbench.finder.selector)):
         known["pattern"] = pattern
     if name == "set-attribute" and known.get("value"):
         focus = focus or "value"
     filling = Filling(edit, known | dict(texts or {}))
-    preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
+    preview = await workbench.app.push_screen_wait(FormScreen(workbench, filling, focus=focus, also=also, title=title))
     if preview is not None:
-        bench.accept(preview)
+        workbench.accept(preview)
     return preview
 
 
-async def _insert_after(bench: Workbench, operator: str) -> None:
-    ref = require_here(bench)
-    await ready(bench)
+async def _insert_after(workbench: Workbench, operator: str) -> None:
+    ref = require_here(workbench)
+    await ready(workbench)
     outputs = [name for name in ref.node.output if name]
     if not outputs:
-        bench.say("the node has no outputs", "changed")
+        workbench.say("the node has no outputs", "changed")
         return
     choices = [Choice(name, visible(name, 300)) for name in outputs]
-    value = outputs[0] if len(outputs) == 1 else await bench.choose("After which output", choices)
+    value = outputs[0] if len(outputs) == 1 else await workbench.choose("After which output", choices)
     if value is None:
         return
-    is_taken = bool(bench.session.index.consumers(ref.scope, value))
-    texts = _texts(bench, ref, value, operator) | {"insert": "yes" if is_taken else ""}
-    await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
+    is_taken = bool(workbench.session.index.consumers(ref.scope, value))
+    texts = _texts(workbench, ref, value, operator) | {"insert": "yes" if is_taken else ""}
+    await fill_in(workbench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def _insert_before(bench: Workbench) -> None:
-    ref = require_here(bench)
-    await ready(bench)
+async def _insert_before(workbench: Workbench) -> None:
+    ref = require_here(workbench)
+    await ready(workbench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
     if not used:
-        bench.say("the node has no inputs", "changed")
+        workbench.say("the node has no inputs", "changed")
         return
     slot = used[0]
     if len(used) > 1:
         choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
-        chosen = await bench.choose("Before which input", choices)
+        chosen = await workbench.choose("Before which input", choices)
         if chosen is None:
             return
         slot = int(chosen)
-    operator = await bench.choose("Which operator", await _operators(bench))
+    operator = await workbench.choose("Which operator", await _operators(workbench))
     if operator is None:
         return
-    words = node_selector(bench.session.index, ref)
+    words = node_selector(workbench.session.index, ref)
     if words.startswith("@"):
         # The new node is inserted before this one, whose position grows by 1.
         words = f"@{ref.scope.address}/node/{ref.position + 1}"
@@ -141,23 +141,23 @@ async def _insert_before(bench: Workbench) -> None:
         assert isinstance(edit, AddNode)
         return (Rewire(node=words, input=slot, tensor=edit.output[0]),)
 
-    texts = _texts(bench, ref, ref.node.input[slot], operator)
+    texts = _texts(workbench, ref, ref.node.input[slot], operator)
     title = f"Insert {visible(operator, 40)} before"
-    await fill_in(bench, "add-node", texts, focus="input", also=connect, title=title)
+    await fill_in(workbench, "add-node", texts, focus="input", also=connect, title=title)
 
 
-async def _operators(bench: Workbench) -> Searchable:
+async def _operators(workbench: Workbench) -> Searchable:
     """Return the operators of the model's opset that have inputs."""
-    offers = Offers(bench.session, bench.here)
-    return await bench.jobs.run(
+    offers = Offers(workbench.session, workbench.here)
+    return await workbench.jobs.run(
         "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
     )
 
 
-def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
+def _texts(workbench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
-    index = bench.session.index
-    signature = operator_signature("", operator, opset_of(bench.session.model, ref))
+    index = workbench.session.index
+    signature = operator_signature("", operator, opset_of(workbench.session.model, ref))
     lines = [item_line(selector_of_value(ref, value))]
     lines += [""] * (signature.least_inputs - 1 if signature is not None else 0)
     base = value if is_plain(value) else operator.lower()
@@ -208,72 +208,72 @@ SELECTED: Final = "%"  # in an edit, each selected node
 MARK: Final = ":"
 
 
-def ask(bench: Workbench, text: str = "") -> None:
+def ask(workbench: Workbench, text: str = "") -> None:
     """Ask for a command, with an initial text."""
-    pane = bench.pane
+    pane = workbench.pane
 
     def changed(typed: str) -> None:
         # The last message stays until something is typed.
         if typed != text:
-            bench.say(hint(typed), keep=False)
+            workbench.say(hint(typed), keep=False)
 
-    ref, table = bench.here, bench.actions
+    ref, table = workbench.here, workbench.actions
 
     def complete(typed: str) -> Sequence[str]:
-        return command_offers(bench.session, ref, table, SHORT_NAMES, typed)
+        return command_offers(workbench.session, ref, table, SHORT_NAMES, typed)
 
     def offered(found: Sequence[str]) -> None:
-        bench.say(offers_text(found) if len(found) > 1 else "" if found else "no completions", keep=False)
+        workbench.say(offers_text(found) if len(found) > 1 else "" if found else "no completions", keep=False)
 
     def done(typed: str | None) -> None:
-        bench.focus_pane(pane)
+        workbench.focus_pane(pane)
         if typed and typed.strip():
-            bench.say("")
-            run_line(bench, typed.strip())
+            workbench.say("")
+            run_line(workbench, typed.strip())
 
-    bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
+    workbench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
 
 
-def action_of(bench: Workbench, word: str) -> Action[Workbench] | None:
+def action_of(workbench: Workbench, word: str) -> Action[Workbench] | None:
     """Return the action of a name or alias."""
     name = SHORT_NAMES.get(word, word).partition(" ")[0]
-    return next((each for each in bench.actions if each.id == name), None)
+    return next((each for each in workbench.actions if each.id == name), None)
 
 
-def run_line(bench: Workbench, line: str) -> None:
+def run_line(workbench: Workbench, line: str) -> None:
     """Run a line; if it is invalid, ask again with the same line and show the error."""
 
     def again(error: BaseException) -> None:
-        ask(bench, line)
-        bench.failed(error)
+        ask(workbench, line)
+        workbench.failed(error)
 
     try:
-        _run(bench, line, again)
+        _run(workbench, line, again)
     except (ParameterError, EditError) as error:
         again(error)
 
 
-def _run(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
+def _run(workbench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     if word in NAMES:
-        _edit(bench, line, again)
+        _edit(workbench, line, again)
     elif line.isascii() and line.isdigit():
-        _go_to_node(bench, int(line))
+        _go_to_node(workbench, int(line))
     elif line.startswith("@"):
-        bench.go(line[1:])
+        workbench.go(line[1:])
     elif line.startswith("/") and len(line) > 1:
-        search = action_of(bench, "search")
+        search = action_of(workbench, "search")
         assert search is not None
-        bench.do(search, Arguments(text=line if len(line) > 2 and line.endswith("/") else line[1:]))
+        workbench.do(search, Arguments(text=line if len(line) > 2 and line.endswith("/") else line[1:]))
     else:
-        action = action_of(bench, word)
+        action = action_of(workbench, word)
         if action is None:
-            known = [*NAMES, *SHORT_NAMES, *[each.id for each in bench.actions]]
+            known = [*NAMES, *SHORT_NAMES, *[each.id for each in workbench.actions]]
             near = suggest(word, known) or "? lists the keys, tab completes"
             raise ParameterError(f"unknown command {visible(word, 40)}; {near}")
         more = SHORT_NAMES.get(word, word).partition(" ")[2]
-        bench.do(action, _given(action, word, f"{more} {rest}".strip()))
+        workbench.do(action, _given(action, word, f"{more} {rest}".strip()))
 
 
 def _given(action: Action[Workbench], word: str, rest: str) -> Arguments:
@@ -295,67 +295,69 @@ def _unquoted(text: str) -> str:
     return words[0] if len(words) == 1 else text
 
 
-def _go_to_node(bench: Workbench, position: int) -> None:
-    scope = bench.scope
+def _go_to_node(workbench: Workbench, position: int) -> None:
+    scope = workbench.scope
     if scope is None:
-        bench.say("there are no nodes")
+        workbench.say("there are no nodes")
     elif position >= len(scope.graph.node):
-        bench.say(f"there is no node {position:,}; the last one is {len(scope.graph.node) - 1:,}", "bad")
+        workbench.say(f"there is no node {position:,}; the last one is {len(scope.graph.node) - 1:,}", "bad")
     else:
-        bench.go(f"{scope.address}/node/{position}")
+        workbench.go(f"{scope.address}/node/{position}")
 
 
-def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
-    edit = here_filled_in(bench, parse_line(line))
-    session = bench.session
+def _edit(workbench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
+    edit = here_filled_in(workbench, parse_line(line))
+    session = workbench.session
     field = next(
         (each.field for each in parameters(type(edit)) if _is_node(each) and getattr(edit, each.field) == SELECTED),
         None,
     )
-    is_again, bench.refused = bench.refused == line, ""
+    is_again, workbench.refused = workbench.refused == line, ""
 
     def refused(error: BaseException) -> None:
         if isinstance(error, BrokenNodesError):
-            bench.refused = line
+            workbench.refused = line
             error = EditError(f"! {error}; enter makes it in spite of that")
         again(error)
 
     if field is None:
-        bench.preview(lambda: session.preview(edit, force=is_again), bench.accept, refused)
+        workbench.preview(lambda: session.preview(edit, force=is_again), workbench.accept, refused)
         return
 
     async def look_first(preview: Preview) -> None:
-        if not preview.patch or await bench.agree(preview):
-            bench.accept(preview)
+        if not preview.patch or await workbench.agree(preview):
+            workbench.accept(preview)
         else:
-            bench.say("nothing was changed")
+            workbench.say("nothing was changed")
 
     changes = partial(session.on_selection, edit, field)
-    bench.preview(
-        lambda: session.preview(*changes(), force=is_again), lambda preview: bench.begin(look_first(preview)), refused
+    workbench.preview(
+        lambda: session.preview(*changes(), force=is_again),
+        lambda preview: workbench.begin(look_first(preview)),
+        refused,
     )
 
 
-def here_filled_in(bench: Workbench, edit: Edit) -> Edit:
+def here_filled_in(workbench: Workbench, edit: Edit) -> Edit:
     """Replace each ``.`` in an edit by the node under the cursor, or by its output if a tensor is expected.
 
     Raises:
         EditError: there is no such node, or it has no outputs.
     """
     if isinstance(edit, Rename) and edit.from_ == HERE and edit.to is not None and edit.kind in ("node", "tensor"):
-        return _rename_here(bench, edit, edit.to)
+        return _rename_here(workbench, edit, edit.to)
     fields: dict[str, object] = {}
     for parameter in parameters(type(edit)):
         value = getattr(edit, parameter.field)
         if value == HERE and (_is_node(parameter) or _is_tensor(parameter)):
-            fields[parameter.field] = _here(bench, _is_tensor(parameter))
+            fields[parameter.field] = _here(workbench, _is_tensor(parameter))
         elif _is_tensor(parameter) and isinstance(value, tuple) and HERE in value:
-            fields[parameter.field] = tuple([_here(bench, True) if each == HERE else each for each in value])
+            fields[parameter.field] = tuple([_here(workbench, True) if each == HERE else each for each in value])
     return msgspec.structs.replace(edit, **fields) if fields else edit
 
 
-def _rename_here(bench: Workbench, edit: Rename, name: str) -> Rename:
-    ref, index = require_here(bench), bench.session.index
+def _rename_here(workbench: Workbench, edit: Rename, name: str) -> Rename:
+    ref, index = require_here(workbench), workbench.session.index
     if edit.kind == "node":
         if not ref.node.name:
             raise EditError("the node under the cursor has no name; set-name . NAME sets one")
@@ -368,14 +370,14 @@ def _rename_here(bench: Workbench, edit: Rename, name: str) -> Rename:
     return renaming if edit.within is None else msgspec.structs.replace(renaming, within=edit.within)
 
 
-def _here(bench: Workbench, is_tensor: bool) -> str:
-    ref = require_here(bench)
+def _here(workbench: Workbench, is_tensor: bool) -> str:
+    ref = require_here(workbench)
     if not is_tensor:
-        return bench.session.selector_of(ref)
+        return workbench.session.selector_of(ref)
     name = next((each for each in ref.node.output if each), "")
     if not name:
         raise EditError(f"{HERE} is the output of the node under the cursor, which has no outputs")
-    return value_selector(ref.scope, name, is_unique=len(bench.session.index.nodes_with("output", name)) == 1)
+    return value_selector(ref.scope, name, is_unique=len(workbench.session.index.nodes_with("output", name)) == 1)
 
 
 def _is_node(parameter: Parameter) -> bool:
@@ -388,7 +390,7 @@ def _is_tensor(parameter: Parameter) -> bool:
 
 COMMAND: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "command", "type a command", (":",), lambda bench, arguments: ask(bench, arguments.text), "Find",
+        "command", "type a command", (":",), lambda workbench, arguments: ask(workbench, arguments.text), "Find",
         footer="command",
         help="An edit as on the command line, the name of an action, 120 for node 120, /conv to search, @/graph/node/3 "
         "to go there. In edits . is the node under the cursor and % the selection. tab completes.",
