@@ -35,6 +35,31 @@ _OF_OUTPUTS: Final = ("add-output", "set-shape")  # edits that start with an out
 YES: Final = "yes"
 NO: Final = "no"
 
+SLOW: Final = frozenset(
+    {"infer-shapes", "inline-functions", "convert-opset", "combine", "set-batch-size", "set-shape", "set-dim",
+     "deduplicate-initializers", "set-tensor", "cast-tensor"}
+)  # fmt: skip
+"""Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
+
+_BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
+
+_KINDS: Final = {
+    "FLOAT": "a number, such as 0.5",
+    "INT": "an integer",
+    "STRING": "a string",
+    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
+    "GRAPH": "a graph; E opens it in an editor",
+    "FLOATS": "a list of numbers, such as [0.5, 1]",
+    "INTS": "a list of integers, such as [1, 1]",
+    "STRINGS": 'a list of strings, such as ["a", "b"]',
+    "TENSORS": "a list of tensors",
+    "GRAPHS": "a list of graphs",
+    "TYPE_PROTO": "a type, such as float32[N,3]",
+}
+"""Attribute types in words."""
+
+Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
+
 
 class Filling:
     """A form that is being filled in; every field contains a text."""
@@ -187,31 +212,6 @@ def _value(session: Session, here: NodeRef, name: str) -> str:
     return model_value_selector(session.index, defining_scope, name)
 
 
-SLOW: Final = frozenset(
-    {"infer-shapes", "inline-functions", "convert-opset", "combine", "set-batch-size", "set-shape", "set-dim",
-     "deduplicate-initializers", "set-tensor", "cast-tensor"}
-)  # fmt: skip
-"""Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
-
-
-_BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
-
-_KINDS: Final = {
-    "FLOAT": "a number, such as 0.5",
-    "INT": "an integer",
-    "STRING": "a string",
-    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
-    "GRAPH": "a graph; E opens it in an editor",
-    "FLOATS": "a list of numbers, such as [0.5, 1]",
-    "INTS": "a list of integers, such as [1, 1]",
-    "STRINGS": 'a list of strings, such as ["a", "b"]',
-    "TENSORS": "a list of tensors",
-    "GRAPHS": "a list of graphs",
-    "TYPE_PROTO": "a type, such as float32[N,3]",
-}
-"""Attribute types in words."""
-
-
 class Feedback(NamedTuple):
     """Feedback of a form."""
 
@@ -222,9 +222,6 @@ class Feedback(NamedTuple):
     mistakes: Mapping[str, str]
     """Mistakes by field. Without control characters."""
     flow: Flow = Flow()  # the types that the edit would change
-
-
-Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
 
 
 def edits_of(session: Session, filling: Filling, also: Also | None = None) -> tuple[Edit, ...]:

@@ -44,6 +44,10 @@ _COMMON: Final = ("float32", "float16", "bfloat16", "int64", "int32", "int8", "u
 _DTYPES: Final = [*_COMMON, *[name for number, name in DATA_TYPE_NAMES.items() if number and name not in _COMMON]]
 """Data types, the common ones first."""
 
+LEFT_OUT: Final = '""'  # key of the choice that omits the input
+
+_MAYBE: Final = 3  # rank of a value about which too little is known to decide whether it fits
+
 
 class Offers:
     """Choices for the fields of one form; use it in a thread for a big model."""
@@ -278,12 +282,6 @@ def _about(attribute: AttributeFormal) -> str:
 
 def _plain(text: str, detail: str = "") -> Choice:
     return Choice(text, visible(text, _LONGEST), visible(detail, _LONGEST))
-
-
-LEFT_OUT: Final = '""'  # key of the choice that omits the input
-
-
-_MAYBE: Final = 3  # rank of a value about which too little is known to decide whether it fits
 
 
 def slot_choices(model: Model, ref: NodeRef) -> list[Choice]:

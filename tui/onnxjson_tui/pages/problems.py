@@ -30,6 +30,13 @@ Origin = Literal["reader", "structure", "onnx"]
 
 _ORIGINS: Final[tuple[Origin, ...]] = ("reader", "structure", "onnx")
 
+_NODE: Final = re.compile(r"/.*/node/[0-9]+")  # the address of the innermost node of an element
+
+_OF_FILE: Final = frozenset({COMMENTS_CODE})
+"""Codes of findings about the file, which changes of the model do not affect."""
+
+_STALE: Final = ", found before the last change"
+
 
 class _Found(NamedTuple):
     """Findings of one origin, and the revision of the model that they describe."""
@@ -243,13 +250,6 @@ class ProblemsPage(Page[Workbench]):
         elif not checked.findings:
             lines.append((Span(" onnx finds nothing else" if listed else " onnx finds no problems", "good"),))
         return lines
-
-
-_NODE: Final = re.compile(r"/.*/node/[0-9]+")  # the address of the innermost node of an element
-_OF_FILE: Final = frozenset({COMMENTS_CODE})
-"""Codes of findings about the file, which changes of the model do not affect."""
-
-_STALE: Final = ", found before the last change"
 
 
 class ProblemRows:

@@ -39,6 +39,29 @@ _NODES: Final = {"unicode": "●○", "ascii": "*o"}  # a node that produces a v
 _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
 """The characters for a node on a highlighted lane that consumes its value."""
 
+HEAVY: Final = frozenset("".join([*_HEAVY.values(), *_HEAVY_NODES.values()])) - {" "}
+"""All characters of highlighted lanes."""
+
+CHANGES: Final = "changes"
+
+MACS: Final = "MACs"
+
+NAN: Final = "NaN"
+
+DIFFERENCE: Final = "diff"  # of several nodes, the largest number counts, not the sum
+
+_COLOURS: Final = (CHANGES, DIFFERENCE, "ms", MACS, NAN)  # numbers that colour the map, in the order of its key
+
+COLUMN: Final = 9  # columns of a number with the space before it
+
+_NAMES: Final = 30  # columns for the rest of a row
+
+Columns = Mapping[str, Mapping[str, float | str]]  # what a number is -> address of a node -> number, or a formula
+
+_HOT, _WARM = 0.5, 0.1  # parts of the largest number
+
+_TINY: Final = 0.005  # part of the sum that is not worth a word
+
 
 class Row(NamedTuple):
     """The lanes next to one node."""
@@ -192,25 +215,7 @@ def hidden(row: Row, most: int) -> int:
     return len([lane for lane in {*row.before, *row.after, *own} if lane >= most])
 
 
-HEAVY: Final = frozenset("".join([*_HEAVY.values(), *_HEAVY_NODES.values()])) - {" "}
-"""All characters of highlighted lanes."""
-
-
 # Numbers
-
-CHANGES: Final = "changes"
-MACS: Final = "MACs"
-NAN: Final = "NaN"
-DIFFERENCE: Final = "diff"  # of several nodes, the largest number counts, not the sum
-_COLOURS: Final = (CHANGES, DIFFERENCE, "ms", MACS, NAN)  # numbers that colour the map, in the order of its key
-
-COLUMN: Final = 9  # columns of a number with the space before it
-_NAMES: Final = 30  # columns for the rest of a row
-
-Columns = Mapping[str, Mapping[str, float | str]]  # what a number is -> address of a node -> number, or a formula
-
-_HOT, _WARM = 0.5, 0.1  # parts of the largest number
-_TINY: Final = 0.005  # part of the sum that is not worth a word
 
 
 def shown(found: Columns, width: int) -> list[str]:

@@ -20,6 +20,16 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, padded, shorte
 
 _LOOKED_AT: Final = 500  # number of choices whose labels determine the width of the column
 
+_LONGEST: Final = 10_000  # maximum characters of a name that are searched
+
+Direction = Literal[1, -1]  # Down, or up
+
+PATTERN: Final = re.compile(r"\w\(|->")  # what is in every pattern of several operators: a call, or a path
+
+MOST: Final = 200  # maximum number of names that a search lists; typing more narrows them down
+
+_NAME: Final = 300  # maximum characters of a name that are searched
+
 
 class Choice(msgspec.Struct, frozen=True, gc=False):
     """A choice; not tracked by the garbage collector, since there may be 100,000."""
@@ -95,10 +105,6 @@ class ChoiceRows:
         )
 
 
-_LONGEST: Final = 10_000  # maximum characters of a name that are searched
-Direction = Literal[1, -1]  # Down, or up
-
-
 class Wanted(NamedTuple):
     """A search."""
 
@@ -128,9 +134,6 @@ def wanted(typed: str) -> Wanted:
             return Wanted(typed, "text", str(error))  # perhaps not yet complete
         return Wanted(typed, "match")
     return Wanted(typed, "text")
-
-
-PATTERN: Final = re.compile(r"\w\(|->")  # what is in every pattern of several operators: a call, or a path
 
 
 class NodeText:
@@ -180,10 +183,6 @@ def step(places: Sequence[int], number: int, count: int, direction: Direction) -
     else:
         at = bisect_left(places, number) - count
     return Found(places[at % len(places)], not 0 <= at < len(places))
-
-
-MOST: Final = 200  # maximum number of names that a search lists; typing more narrows them down
-_NAME: Final = 300  # maximum characters of a name that are searched
 
 
 def names_of(index: Index) -> Searchable:

@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 FEW: Final = 12  # maximum rows of places and details that are all unfolded
 MATCHED: Final = 3_000  # number of nodes below which matching two models takes less than a second
 
+SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
+"""Signs of events: added, removed, rewritten, changed, and those without effect on results."""
+
+_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
+
+_MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
+
+_MOST_ADDRESSES: Final = 20  # of each side of a place
+
+_LEAST: Final = 16  # minimum columns for the change after the name of a place
+
+_WORD: Final = re.compile(r"[\w.:]+")
+
+RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
+
 
 class Side(NamedTuple):
     """One of the two compared models."""
@@ -111,18 +126,6 @@ def of_diff(diff: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -
 
 
 # Rows
-
-SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
-"""Signs of events: added, removed, rewritten, changed, and those without effect on results."""
-
-_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
-_MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
-_MOST_ADDRESSES: Final = 20  # of each side of a place
-_LEAST: Final = 16  # minimum columns for the change after the name of a place
-
-_WORD: Final = re.compile(r"[\w.:]+")
-
-RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
 
 
 class Row(NamedTuple):

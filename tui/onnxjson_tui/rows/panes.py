@@ -33,6 +33,11 @@ _ALIKE: Final = 4  # consecutive rows with the same changes that are folded to o
 _LEAST: Final = 4  # unchanged rows that are folded to one
 GAPS: Final[dict[Glyphs, str]] = {"unicode": "╌", "ascii": "-"}
 
+_NODE: Final = re.compile("(.*)/node/[0-9]+")
+"""Start of the address of a conflict: the address of the innermost node, which begins with that of its graph."""
+
+_Place = tuple[int, int]  # numbers of a conflict, and of a slot of it
+
 
 class PaneRow(NamedTuple):
     """One row: nodes that correspond, a change of something else, a title, or folded rows."""
@@ -248,12 +253,6 @@ def _valued(title: str, value: str | None, width: int) -> str:
     text = "" if value is None else visible(value, 200) or '""'
     title = shortened(title, max(width - cells(text) - 2, width // 2))
     return f"{title}  {shortened(text, max(width - cells(title) - 2, 1))}" if value is not None else ""
-
-
-_NODE: Final = re.compile("(.*)/node/[0-9]+")
-"""Start of the address of a conflict: the address of the innermost node, which begins with that of its graph."""
-
-_Place = tuple[int, int]  # numbers of a conflict, and of a slot of it
 
 
 class _Graph:

@@ -38,6 +38,18 @@ _MEASURED: Final = 16  # rows, and columns of them, that determine the first wid
 
 _WIDEST: Final = 24
 
+HEIGHT: Final = 6  # rows of a histogram, its axis not counted
+
+BINS: Final = 36  # columns of a histogram
+
+_LEFT: Final = 40  # columns of the numbers next to a histogram
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+
+_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
+
+_MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
+
 
 class ValueGrid:
     """The elements of a slice as rows and columns."""
@@ -264,15 +276,6 @@ def _sparse(tensor: SparseTensor, resolver: Resolver) -> SparseGrid:
             f"the sparse tensor has {counted(values.dims[0], 'value')} and indices that do not match them"
         )
     return SparseGrid(values, indices, tensor.dims)
-
-
-HEIGHT: Final = 6  # rows of a histogram, its axis not counted
-BINS: Final = 36  # columns of a histogram
-_LEFT: Final = 40  # columns of the numbers next to a histogram
-
-_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
-_MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
 
 
 def title_line(ref: TensorRef, width: int) -> Line:

@@ -39,6 +39,10 @@ from onnxjson_tui.session.recording import Base, Recorder
 READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
 """Message about an attempt to change a read-only session."""
 
+_ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}
+
+_ADDRESSES: Final = frozenset({*_ROLES, "graph", "address", "input", "output"})
+
 
 class EditedModel:
     """A model with its history, selection and journal; `Session` opens, saves and recovers it."""
@@ -321,10 +325,6 @@ class EditedModel:
             if number + 1 < len(edits):
                 apply_changes(workspace, edit, self.edits_folder)
         return tuple(portable_edits)
-
-
-_ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}
-_ADDRESSES: Final = frozenset({*_ROLES, "graph", "address", "input", "output"})
 
 
 def portable(model: Model, edit: Edit) -> Edit:

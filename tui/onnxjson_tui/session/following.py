@@ -21,6 +21,8 @@ _NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_prop
 
 _OF_LANES: Final = frozenset({"node", "input", "output"})
 
+Mark = Literal["", "~", "+"]  # Unchanged, changed, new
+
 
 def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
     """Return the member that replaces a removed one, and its new position, by old position.
@@ -99,8 +101,6 @@ def _replacement(members: Members, position: int) -> int | None:
 
 
 # Nodes that differ from the saved model
-
-Mark = Literal["", "~", "+"]  # Unchanged, changed, new
 
 
 class SavedNodes:

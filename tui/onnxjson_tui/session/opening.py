@@ -21,6 +21,14 @@ from onnxjson.storage.saving import save_file
 from onnxjson.storage.store import user_folder
 from onnxjson.storage.urls import is_url
 
+KEPT: Final = 50  # maximum number of remembered files
+
+_LONGEST: Final = 1 << 20  # maximum bytes of a list; a longer file is not from onnxjson
+
+MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
+
+_MOST_MEMBERS: Final = 2_000  # maximum number of folder members that are read
+
 
 class Opened(msgspec.Struct, frozen=True):
     """An opened model and its origin."""
@@ -100,10 +108,6 @@ def _unreadable(path: Path, error: OnnxJsonError) -> Unreadable:
     return Unreadable(visible(str(path), None), path, str(error), findings, is_text, type(error).exit_code)
 
 
-KEPT: Final = 50  # maximum number of remembered files
-_LONGEST: Final = 1 << 20  # maximum bytes of a list; a longer file is not from onnxjson
-
-
 def recent_files() -> list[Path]:
     """Return recently opened files that still exist, newest first."""
     return [path for path in _remembered() if path.is_file()]
@@ -130,10 +134,6 @@ def _remembered() -> list[Path]:
     if not isinstance(names, list):
         return []
     return [Path(each) for each in names if isinstance(each, str) and each.startswith("/") and "\0" not in each]
-
-
-MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
-_MOST_MEMBERS: Final = 2_000  # maximum number of folder members that are read
 
 
 class Member(NamedTuple):

@@ -25,6 +25,8 @@ _MENU: Final = 9  # choices up to which a list is a menu
 _AROUND: Final = 8  # lines of a dialog and its margin around the list
 WIDEST_DIFF: Final = 104  # columns of a diff in a dialog
 
+_DEEP: Final = 12  # columns of indentation from which a line belongs to the one before
+
 
 def pressed_key(event: events.Key) -> str:
     """Return the character of a key, or its name if it has none: ``G``, ``space``, ``ctrl+s``, ``pagedown``."""
@@ -369,9 +371,6 @@ def found_lines(lines: Sequence[Line], words: Sequence[str]) -> list[Line]:
             entry.append(line)
     close()
     return matching
-
-
-_DEEP: Final = 12  # columns of indentation from which a line belongs to the one before
 
 
 def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:

@@ -19,6 +19,15 @@ _GAP: Final = 6  # equal cells between two changed ones that are sent again, sin
 
 _Cell = tuple[str, Style]  # character and style; "" after a wide character
 
+_ATTRIBUTES: Final = (
+    ("bold", "1"),
+    ("dim", "2"),
+    ("italic", "3"),
+    ("underline", "4"),
+    ("reverse", "7"),
+    ("strike", "9"),
+)
+
 
 class _Codes(NamedTuple):
     """Parameters of SGR sequences of a style."""
@@ -28,14 +37,6 @@ class _Codes(NamedTuple):
     background: tuple[str, ...]
 
 
-_ATTRIBUTES: Final = (
-    ("bold", "1"),
-    ("dim", "2"),
-    ("italic", "3"),
-    ("underline", "4"),
-    ("reverse", "7"),
-    ("strike", "9"),
-)
 _PLAIN: Final = _Codes((), (), ())
 
 

@@ -42,6 +42,23 @@ ANSI: Final = "onnxjson-ansi"
 _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 """Values of TERM of terminals whose fonts lack most of the line characters."""
 
+_DRAWN: Final = {
+    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
+    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
+    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
+}  # fmt: skip
+"""ASCII replacements of characters that the program draws with."""
+
+_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
+
+_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
+
+_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
+
+_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
+
+_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
+
 
 class Terminal(NamedTuple):
     """The capabilities that screens depend on."""
@@ -89,14 +106,6 @@ def _is_unicode(environment: Mapping[str, str]) -> bool:
     return encoding.lower().replace("-", "") == "utf8"
 
 
-_DRAWN: Final = {
-    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
-    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
-    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
-}  # fmt: skip
-"""ASCII replacements of characters that the program draws with."""
-
-
 class _Plain(dict[int, str]):
     """ASCII replacements of any character, with the same number of columns."""
 
@@ -138,13 +147,6 @@ def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
                 sys.__stderr__.flush()  # type: ignore[union-attr]
 
     return DirectDriver
-
-
-_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
-_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
-_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
-_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
-_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
 
 
 class KeyOrder:

@@ -11,6 +11,30 @@ Pane = Literal["everywhere", "nodes", "inspector", "drawer"]
 
 Group = Literal["Move", "Find", "Graph", "Edit", "See", "Keep"]
 
+_Screen = TypeVar("_Screen")  # the screen that an action runs on
+
+_MOST_DIGITS: Final = 9
+
+GROUPS: Final[dict[Group, str]] = {
+    "Move": "Moving",
+    "Find": "Panes and finding",
+    "Graph": "Following the graph",
+    "Edit": "Editing",
+    "See": "Inspecting and comparing",
+    "Keep": "Saving, leaving, help",
+}
+"""Groups of actions in the order of the key list, and their headings."""
+
+PANES: Final[dict[Pane, str]] = {
+    "drawer": "In the drawer",
+}
+
+_NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
+
+_COLUMN: Final = 11  # width of the column of keys in the key list
+
+_TWO_COLUMNS: Final = 66  # width from which the key list has two columns
+
 
 class Arguments(NamedTuple):
     """What was typed before and after the keys or the name of an action."""
@@ -18,8 +42,6 @@ class Arguments(NamedTuple):
     number: int | None = None  # the count before the keys, such as 25 in ``25j``
     text: str = ""  # the argument after the name on the command line, such as a path in ``:open model.onnx``
 
-
-_Screen = TypeVar("_Screen")  # the screen that an action runs on
 
 Run = Callable[[_Screen, Arguments], Coroutine[Any, Any, None] | None]
 
@@ -43,9 +65,6 @@ class Action(NamedTuple, Generic[_Screen]):
     ``PATH``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
     ``|``, and an optional argument is in brackets: ``[PATH]``, ``in|out``. Tab completes it where possible.
     """
-
-
-_MOST_DIGITS: Final = 9
 
 
 class KeyResult(NamedTuple):
@@ -122,26 +141,6 @@ class KeyReader:
         arguments = Arguments(int(self._digits) if self._digits else None)
         self.forget()
         return KeyResult("action", action, arguments)
-
-
-GROUPS: Final[dict[Group, str]] = {
-    "Move": "Moving",
-    "Find": "Panes and finding",
-    "Graph": "Following the graph",
-    "Edit": "Editing",
-    "See": "Inspecting and comparing",
-    "Keep": "Saving, leaving, help",
-}
-"""Groups of actions in the order of the key list, and their headings."""
-
-PANES: Final[dict[Pane, str]] = {
-    "drawer": "In the drawer",
-}
-
-_NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
-
-_COLUMN: Final = 11  # width of the column of keys in the key list
-_TWO_COLUMNS: Final = 66  # width from which the key list has two columns
 
 
 def shown_keys(keys: str) -> str:

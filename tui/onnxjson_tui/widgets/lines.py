@@ -32,6 +32,8 @@ _COLORS: Final = {
 
 _QUIET: Final = 0.6  # opacity of quiet text
 
+Tone = Literal["plain", "good", "bad", "changed"]
+
 
 class StyledWidget(Widget):
     """Widget that draws spans.
@@ -303,9 +305,6 @@ def one_strip(
         segments.append(Segment(text, style))
         segments.append(Segment(" " * rest, base))
     return Strip(segments).adjust_cell_length(width, base)
-
-
-Tone = Literal["plain", "good", "bad", "changed"]
 
 
 class Bar(StyledWidget, can_focus=False):

@@ -39,6 +39,25 @@ from onnxjson_tui.workbench import (
     persistence,
 )
 
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
+    *pane_keys.ACTIONS[:2],
+    *moving.ACTIONS,
+    *finding.ACTIONS,
+    *graph.ACTIONS,
+    *forms_and_commands.COMMAND,
+    *forms_and_commands.ACTIONS,
+    *editing.ACTIONS,
+    *pane_keys.ACTIONS[2:],
+    *inspector.ACTIONS,
+    *moving.SELECTING,
+    *editor.ACTIONS,
+    *measuring.ACTIONS,
+    *inspection.ACTIONS,
+    *persistence.ACTIONS,
+    *helping.ACTIONS,
+)
+"""All actions, in the order of the palette, the help, the page of keys and the footer."""
+
 
 def _families(*colors: str) -> dict[str, str]:
     """Return the variables of a theme with the colours of families of operators."""
@@ -204,23 +223,3 @@ def screen_of(
 
         return FindingsScreen(opened_model, terminal, readonly=readonly), None
     return workbench(opened_model, terminal), opened_model
-
-
-ACTIONS: Final[tuple[Action[Workbench], ...]] = (
-    *pane_keys.ACTIONS[:2],
-    *moving.ACTIONS,
-    *finding.ACTIONS,
-    *graph.ACTIONS,
-    *forms_and_commands.COMMAND,
-    *forms_and_commands.ACTIONS,
-    *editing.ACTIONS,
-    *pane_keys.ACTIONS[2:],
-    *inspector.ACTIONS,
-    *moving.SELECTING,
-    *editor.ACTIONS,
-    *measuring.ACTIONS,
-    *inspection.ACTIONS,
-    *persistence.ACTIONS,
-    *helping.ACTIONS,
-)
-"""All actions, in the order of the palette, the help, the page of keys and the footer."""

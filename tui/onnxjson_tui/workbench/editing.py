@@ -29,6 +29,10 @@ from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.fields import Complete
 
+_ENOUGH: Final = 10  # queries after which an index builds a table
+
+_MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
+
 
 async def ask(
     workbench: Workbench,
@@ -81,10 +85,6 @@ async def ask_text(
         return None if answer is None else parse_typed(answer)
     workbench.say(f"nothing changed: it is still {visible(old, 200) or 'empty'}")
     return None
-
-
-_ENOUGH: Final = 10  # queries after which an index builds a table
-_MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
 
 
 def require_here(workbench: Workbench, *, asks: bool = True) -> NodeRef:

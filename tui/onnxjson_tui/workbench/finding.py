@@ -21,6 +21,8 @@ from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
+_WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
+
 
 class _Search:
     """A search while the user types: the cursor goes to the first match after its old row."""
@@ -127,9 +129,6 @@ class ElsewhereError(NoMatchError):
     def __init__(self, refs: Sequence[NodeRef]) -> None:
         super().__init__(f"no node of this graph; {counted(len(refs), 'node')} in other graphs, enter goes there")
         self.scope = refs[0].scope
-
-
-_WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
 
 
 def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:

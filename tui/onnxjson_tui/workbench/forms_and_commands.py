@@ -39,14 +39,37 @@ from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import ready, require_here
 from onnxjson_tui.workbench.finding import pattern_in
 
+_AFTER: Final = "after "  # start of the key of an operator that is inserted
+
+_BEFORE: Final = "before"
+
+SHORT_NAMES: Final = {
+    "w": "save",
+    "save-as": "save",
+    "wq": "quit save",
+    "x": "quit save",
+    "q": "quit",
+    "q!": "quit discard",
+    "e": "open",
+    "edit-form": "edits",
+    "diff": "compare",
+    "pass": "run-pass",
+    "costs": "numbers costs",
+    "help": "keys",
+    "h": "keys",
+}
+"""Aliases of actions, known from editors and from the command line of onnxjson."""
+
+HERE: Final = "."  # in an edit, the node under the cursor or its output
+
+SELECTED: Final = "%"  # in an edit, each selected node
+
+MARK: Final = ":"
+
 
 def edit_choices() -> list[Choice]:
     """Return all edits, by group."""
     return [Choice(name, name, f"{edit.group:<11}{visible(summary(edit), 200)}") for name, edit in NAMES.items()]
-
-
-_AFTER: Final = "after "  # start of the key of an operator that is inserted
-_BEFORE: Final = "before"
 
 
 async def _add(workbench: Workbench, arguments: Arguments) -> None:
@@ -185,27 +208,6 @@ ACTIONS: Final = (
 
 
 # The line after ``:``
-
-SHORT_NAMES: Final = {
-    "w": "save",
-    "save-as": "save",
-    "wq": "quit save",
-    "x": "quit save",
-    "q": "quit",
-    "q!": "quit discard",
-    "e": "open",
-    "edit-form": "edits",
-    "diff": "compare",
-    "pass": "run-pass",
-    "costs": "numbers costs",
-    "help": "keys",
-    "h": "keys",
-}
-"""Aliases of actions, known from editors and from the command line of onnxjson."""
-HERE: Final = "."  # in an edit, the node under the cursor or its output
-SELECTED: Final = "%"  # in an edit, each selected node
-
-MARK: Final = ":"
 
 
 def ask(workbench: Workbench, text: str = "") -> None:

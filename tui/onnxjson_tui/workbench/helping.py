@@ -17,6 +17,52 @@ from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines,
 from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.workbench.forms_and_commands import MARK, run_line
 
+_MOST_RECENT: Final = 20  # earlier commands that are offered
+
+_ALSO: Final = {
+    "tensor": "histogram statistics distribution values weight mean min max nan",
+    "more": "histogram distribution quantiles mean min max nan",
+    "run-pass": "optimize optimise simplify fold fuse quantize optimizer",
+    "check": "validate verify lint errors",
+    "problems": "errors warnings findings lint validate",
+    "compare": "diff versus other model changes unsaved modified",
+    "history": "log steps commands journal",
+    "undo": "revert back",
+    "redo": "again",
+    "map": "graph overview minimap zoom scopes layers netron picture neighbours around",
+    "numbers": "run profile time nan min max statistics execute benchmark error divergence bisect flops macs costs",
+    "interface": "inputs outputs ports signature batch",
+    "find-alike": "similar same pattern",
+    "documentation": "docs operator help schema",
+    "export": "script save edits replay",
+    "delete-node": "remove drop erase",
+    "set-batch-size": "batch dynamic",
+    "set-dim": "batch dynamic axis shape",
+    "convert-opset": "upgrade version downgrade",
+    "infer-shapes": "shape inference types",
+    "set-tensor": "weight values constant initializer",
+    "cast-tensor": "convert dtype half float16",
+    "add-node": "insert new create",
+    "prune": "unused dead remove clean",
+    "extract": "subgraph cut split part",
+    "quit": "exit leave close",
+    "maximize": "zoom full wide",
+}
+"""Other words for actions and edits."""
+
+_WIDEST: Final = 110
+
+_BORDER: Final = 5  # columns of a text screen around the text
+
+_FIRST: Final = """\
+The model is on one page: z and enter unfold a line to its nodes, Z lists all nodes. Types in a quiet colour are
+inferred. Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves; enter again makes one that breaks a node.
+A number before a key is a count or a place: 25j, 120G, 2gd for in[2]. After : edits are typed as on the command line,
+. is this node and % the selection; tab completes. Before the number * is selected, ! has a problem; after it ~ is
+changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is of this node.
+"""
+"""What is peculiar to the workbench."""
+
 
 class PaletteScreen(PickerScreen):
     """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
@@ -61,45 +107,10 @@ class PaletteScreen(PickerScreen):
         self.query_one(LineList).show(ChoiceRows([*names[:count], *commands, *names[count:MOST], *more]), 0)
 
 
-_MOST_RECENT: Final = 20  # earlier commands that are offered
-
-
 async def _open_palette(workbench: Workbench, arguments: Arguments) -> None:
     chosen = await workbench.app.push_screen_wait(PaletteScreen(workbench, commands(workbench)))
     if chosen is not None:
         _run(workbench, chosen)
-
-
-_ALSO: Final = {
-    "tensor": "histogram statistics distribution values weight mean min max nan",
-    "more": "histogram distribution quantiles mean min max nan",
-    "run-pass": "optimize optimise simplify fold fuse quantize optimizer",
-    "check": "validate verify lint errors",
-    "problems": "errors warnings findings lint validate",
-    "compare": "diff versus other model changes unsaved modified",
-    "history": "log steps commands journal",
-    "undo": "revert back",
-    "redo": "again",
-    "map": "graph overview minimap zoom scopes layers netron picture neighbours around",
-    "numbers": "run profile time nan min max statistics execute benchmark error divergence bisect flops macs costs",
-    "interface": "inputs outputs ports signature batch",
-    "find-alike": "similar same pattern",
-    "documentation": "docs operator help schema",
-    "export": "script save edits replay",
-    "delete-node": "remove drop erase",
-    "set-batch-size": "batch dynamic",
-    "set-dim": "batch dynamic axis shape",
-    "convert-opset": "upgrade version downgrade",
-    "infer-shapes": "shape inference types",
-    "set-tensor": "weight values constant initializer",
-    "cast-tensor": "convert dtype half float16",
-    "add-node": "insert new create",
-    "prune": "unused dead remove clean",
-    "extract": "subgraph cut split part",
-    "quit": "exit leave close",
-    "maximize": "zoom full wide",
-}
-"""Other words for actions and edits."""
 
 
 def commands(workbench: Workbench) -> list[Choice]:
@@ -141,19 +152,6 @@ def _run(workbench: Workbench, chosen: str) -> None:
         run_line(workbench, f"edits {what}")
     else:
         workbench.do(next(each for each in workbench.actions if each.id == what))
-
-
-_WIDEST: Final = 110
-_BORDER: Final = 5  # columns of a text screen around the text
-
-_FIRST: Final = """\
-The model is on one page: z and enter unfold a line to its nodes, Z lists all nodes. Types in a quiet colour are
-inferred. Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves; enter again makes one that breaks a node.
-A number before a key is a count or a place: 25j, 120G, 2gd for in[2]. After : edits are typed as on the command line,
-. is this node and % the selection; tab completes. Before the number * is selected, ! has a problem; after it ~ is
-changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is of this node.
-"""
-"""What is peculiar to the workbench."""
 
 
 def text_width(workbench: Workbench) -> int:

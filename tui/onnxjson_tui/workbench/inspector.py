@@ -32,6 +32,20 @@ from onnxjson_tui.workbench.editing import (
 )
 from onnxjson_tui.workbench.forms_and_commands import fill_in
 
+_INTERFACE_EDITS: Final = (
+    ("set-batch-size", "set the batch size"),
+    ("add-input", "add an input"),
+    ("add-output", "add an output"),
+)
+
+_PORT_ACTIONS: Final = (
+    ("batch", "set the batch size, in all constants that fix it too"),
+    ("shape", "set the shape"),
+    ("dimension", "set the size of a dimension"),
+    ("rename", "rename"),
+    ("remove", "remove"),
+)
+
 
 def entry_here(workbench: Workbench) -> Entry | None:
     """Return the row of the inspector under its cursor."""
@@ -173,20 +187,6 @@ def to_inspector(workbench: Workbench, arguments: Arguments) -> None:
     if isinstance(rows, InspectorRows):
         places = [number for number, entry in enumerate(rows.entries) if entry.kind in ("attribute", "add")]
         workbench.inspector.move_to(places[0] if places else 0)
-
-
-_INTERFACE_EDITS: Final = (
-    ("set-batch-size", "set the batch size"),
-    ("add-input", "add an input"),
-    ("add-output", "add an output"),
-)
-_PORT_ACTIONS: Final = (
-    ("batch", "set the batch size, in all constants that fix it too"),
-    ("shape", "set the shape"),
-    ("dimension", "set the size of a dimension"),
-    ("rename", "rename"),
-    ("remove", "remove"),
-)
 
 
 async def _interface(workbench: Workbench, arguments: Arguments) -> None:

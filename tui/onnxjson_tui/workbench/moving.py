@@ -23,6 +23,8 @@ from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
+_LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
+
 
 def _leap(workbench: Workbench, number: int) -> None:
     if workbench.lines is workbench.nodes and workbench.here is not None:
@@ -122,8 +124,6 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
     Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
 )  # fmt: skip
-
-_LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
 
 def _toggle(workbench: Workbench, arguments: Arguments) -> None:
