@@ -14,7 +14,7 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson_tui.names.form_filling import SELECTION, Filling, feedback, prefilled
 from onnxjson_tui.names.offers import LEFT_OUT, Offers, slot_choices, value_choices
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.workbench.forms_and_commands import edit_choices
+from onnxjson_tui.workbench.forms import edit_choices
 from tests.editing.graphs import model_of
 from tests.tui.every_edit import edits_for, model
 from tests.tui.filled_forms import filled

@@ -38,7 +38,7 @@ _OF_FILE: Final = frozenset({COMMENTS_CODE})
 _STALE: Final = ", found before the last change"
 
 
-class _Found(NamedTuple):
+class _Check(NamedTuple):
     """Findings of one origin, and the revision of the model that they describe."""
 
     findings: tuple[Finding, ...]
@@ -55,9 +55,9 @@ class ProblemsPage(Page[Workbench]):
     def __init__(self, workbench: Workbench, drawer: Drawer) -> None:
         super().__init__(workbench, drawer)
         session = workbench.session
-        self._found: dict[Origin, _Found] = {}
+        self._checks: dict[Origin, _Check] = {}
         if session.findings:
-            self._found["reader"] = _Found(session.findings, session.revision)
+            self._checks["reader"] = _Check(session.findings, session.revision)
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
@@ -103,7 +103,7 @@ class ProblemsPage(Page[Workbench]):
         self._list()
         self.redraw()
         self._later(STRUCTURE_RESTED, self._look)
-        if "onnx" in self._found or self.workbench.drawer.page is self:
+        if "onnx" in self._checks or self.workbench.drawer.page is self:
             self._later(RESTED, self._ask_by_itself)
 
     def choose(self, number: int) -> None:
@@ -165,7 +165,7 @@ class ProblemsPage(Page[Workbench]):
         """Check the structure of the model, in a thread if it is big."""
         session = self.workbench.session
         revision = session.revision
-        known = self._found.get("structure")
+        known = self._checks.get("structure")
         if known is not None and known.revision == revision:
             return
         self.workbench.compute(
@@ -197,7 +197,7 @@ class ProblemsPage(Page[Workbench]):
         self.redraw()
 
     def _take(self, origin: Origin, found: tuple[Finding, ...], revision: int) -> None:
-        self._found[origin] = _Found(found, revision)
+        self._checks[origin] = _Check(found, revision)
         self._list()
         self.redraw()
         self._flag()
@@ -219,7 +219,7 @@ class ProblemsPage(Page[Workbench]):
         findings = [
             (finding, check.revision != revision)
             for origin in _ORIGINS
-            if (check := self._found.get(origin)) is not None
+            if (check := self._checks.get(origin)) is not None
             for finding in check.findings
         ]
         # Duplicates are merged.
@@ -234,11 +234,11 @@ class ProblemsPage(Page[Workbench]):
     def _state(self) -> list[Line]:
         lines: list[Line] = []
         listed, revision = self._listed, self.workbench.session.revision
-        if "structure" not in self._found:
+        if "structure" not in self._checks:
             lines.append((Span(" checking the structure ...", "quiet"),))
         elif not listed:
             lines.append((Span(" the structure is valid", "good"),))
-        checked = self._found.get("onnx")
+        checked = self._checks.get("onnx")
         if self._is_checking:
             lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
@@ -255,18 +255,18 @@ class ProblemsPage(Page[Workbench]):
 class ProblemRows:
     """Rows of findings, and below them the state of the checks."""
 
-    def __init__(self, found: list[tuple[Finding, bool]], state: list[Line]) -> None:
-        self._found = found
+    def __init__(self, findings: list[tuple[Finding, bool]], state: list[Line]) -> None:
+        self._findings = findings
         self._state = TextRows(state)
 
     def __len__(self) -> int:
-        return len(self._found) + len(self._state)
+        return len(self._findings) + len(self._state)
 
     def line(self, number: int, width: int) -> Line:
         """Return severity, place and message; old findings are marked."""
-        if number >= len(self._found):
-            return self._state.line(number - len(self._found), width)
-        finding, is_stale = self._found[number]
+        if number >= len(self._findings):
+            return self._state.line(number - len(self._findings), width)
+        finding, is_stale = self._findings[number]
         old = "old " if is_stale else ""
         place = f"{finding.line}:{finding.column}" if finding.line else visible(finding.address, 300)
         room = max(width - 10 - len(old), 10)

@@ -9,7 +9,7 @@ from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
-from onnxjson_tui.rows.panes import MergePanes, MergeRows, column_width
+from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows, column_width
 from onnxjson_tui.rows.side_texts import ConflictRows, alike_key, conflict_title, place_rows
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, screen_key
@@ -55,7 +55,7 @@ class ConflictsScreen(RowsScreen[None]):
         self.call_after_refresh(self.show_details)
 
     @property
-    def found(self) -> ConflictRows | MergeRows:
+    def conflict_rows(self) -> ConflictRows | MergeRows:
         """The list of conflicts, or the rows of the models."""
         rows = self.rows.rows
         assert isinstance(rows, ConflictRows | MergeRows)
@@ -65,17 +65,19 @@ class ConflictsScreen(RowsScreen[None]):
     def starts(self) -> Sequence[int]:
         """The rows of unresolved conflicts."""
         conflicts, choices = self.resolution.conflicts, self.resolution.choices
-        return sorted({self.found.row_of(each) for each in self.found.order if conflicts[each].id not in choices})
+        return sorted(
+            {self.conflict_rows.row_of(each) for each in self.conflict_rows.order if conflicts[each].id not in choices}
+        )
 
     @property
     def here(self) -> ShownConflict | None:
         """The conflict under the cursor."""
-        number = self.found.conflict_at(self.rows.cursor)
+        number = self.conflict_rows.conflict_at(self.rows.cursor)
         return None if number is None else self.resolution.conflicts[number]
 
     def _show(self, rows: ConflictRows | MergeRows) -> None:
         """Replace the upper rows; the cursor stays on the same conflict."""
-        conflict = self.found.conflict_at(self.rows.cursor)
+        conflict = self.conflict_rows.conflict_at(self.rows.cursor)
         part = 2 if isinstance(rows, ConflictRows) else 3
         self.rows.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
         self.rows.show(rows, rows.row_of(conflict if conflict is not None else next(iter(rows.order), 0)))
@@ -188,7 +190,7 @@ class ConflictsScreen(RowsScreen[None]):
         self._order.remove(key)
         number = next(number for number, each in enumerate(self.resolution.conflicts) if each.id == key)
         self._drawn()
-        self.rows.move_to(self.found.row_of(number))
+        self.rows.move_to(self.conflict_rows.row_of(number))
         self.say(f"{conflict_title(self.resolution.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:

@@ -233,9 +233,9 @@ class FindingsScreen(KeyedScreen[int]):
         *FIRST_AND_LAST,
     )
 
-    def __init__(self, found: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
+    def __init__(self, unreadable: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
         super().__init__(terminal)
-        self._found = found
+        self._unreadable = unreadable
         self._readonly = readonly
         self._text = b""
         self._rows: Sequence[Finding] = ()
@@ -247,22 +247,22 @@ class FindingsScreen(KeyedScreen[int]):
 
     def on_mount(self) -> None:
         """Show the findings."""
-        self._show(self._found)
+        self._show(self._unreadable)
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of its errors."""
         errors = counted(sum(each.severity == "error" for each in self._rows), "error")
-        title = f" {shortened(self._found.name, max(self.app.size.width - 32, 20))}"
+        title = f" {shortened(self._unreadable.name, max(self.app.size.width - 32, 20))}"
         return (Span(title, "title"), Span("  is not a model", "bad")), f"{errors} "
 
     def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something: only a text that may be changed can be edited."""
-        return key.id != "_edit" or (self._found.is_text and not self._readonly)
+        return key.id != "_edit" or (self._unreadable.is_text and not self._readonly)
 
     findings = getters.query_one("#findings", LineList)  # the list of findings
 
     def _show(self, unreadable: Unreadable) -> None:
-        self._found = unreadable
+        self._unreadable = unreadable
         listed = sorted(unreadable.findings, key=lambda each: (each.severity != "error", each.line, each.column))
         self._rows = listed or [Finding(severity="error", code="unreadable", message=unreadable.message)]
         self._text = b""
@@ -295,28 +295,28 @@ class FindingsScreen(KeyedScreen[int]):
     # Keys
 
     def _leave(self, arguments: Arguments) -> None:
-        self.app.exit(self._found.exit_code)
+        self.app.exit(self._unreadable.exit_code)
 
     async def _edit(self, arguments: Arguments) -> None:
-        if not self._found.is_text:
-            self.say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", "bad")
+        if not self._unreadable.is_text:
+            self.say(f"a binary file of {size(self._unreadable.path.stat().st_size)} cannot be edited as text", "bad")
         elif self._readonly:
             self.say("the file is open read-only; start without --readonly to change it", "bad")
         else:
             finding = self._rows[self.findings.cursor]
             place = (finding.line, finding.column) if finding.line else None
-            terminal.edit_file(self.app, self._found.path, place)
+            terminal.edit_file(self.app, self._unreadable.path, place)
             await self._read_again(arguments)
 
     async def _read_again(self, arguments: Arguments) -> None:
-        opened_model = await self._read(str(self._found.path))
+        opened_model = await self._read(str(self._unreadable.path))
         if isinstance(opened_model, Unreadable):
             self._show(opened_model)
         else:
             enter(self.app, opened_model, readonly=self._readonly)
 
     async def _open_other(self, arguments: Arguments) -> None:
-        name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
+        name = await self.app.push_screen_wait(OpeningScreen(self._unreadable.path.parent))
         if name is not None:
             enter(self.app, await self._read(name), readonly=self._readonly)
 

@@ -55,7 +55,7 @@ class GraphScreen(KeyedScreen[int]):
         self._rows = NodeLines(None, session)
         self._marks: tuple[Scope, Patch, SavedNodes] | None = None
         self._filter: tuple[str, list[int]] | None = None
-        self._whole: tuple[Scope, int, NodeRows] | None = None
+        self._all_nodes: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
         self._flat: dict[str, bool] = {}  # by address of a graph, whether its nodes are listed instead of its lines
         self._folds: dict[str, tuple[Fold, ...]] = {}  # by address of a graph, its lines
@@ -361,9 +361,9 @@ class GraphScreen(KeyedScreen[int]):
             at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
             self._take(page, position, None if at is None else page.number_of_key(at.key))
             return
-        if self._whole is not None and self._whole[:2] == (graph, revision):
+        if self._all_nodes is not None and self._all_nodes[:2] == (graph, revision):
             # Lanes do not depend on the filter.
-            whole = self._whole[2]
+            whole = self._all_nodes[2]
             rows = whole if chosen is None else whole.restricted(chosen)
             self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
             return
@@ -377,7 +377,7 @@ class GraphScreen(KeyedScreen[int]):
 
         def made(rows: NodeRows) -> None:
             if self.session.revision == revision:
-                self._whole = (graph, revision, rows) if chosen is None else None
+                self._all_nodes = (graph, revision, rows) if chosen is None else None
                 self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
                 self._freeze_memory()
 

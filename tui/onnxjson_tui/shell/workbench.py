@@ -1,4 +1,4 @@
-"""The workbench as actions, pages and screens use it: changes of the session, search, drawer, prompt, bars."""
+"""The workbench as actions, pages and screens use it: changes of the session, drawer, prompt, bars."""
 
 import textwrap
 from collections import Counter
@@ -12,20 +12,17 @@ from textual import events
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
-from onnxjson.model.document import Model
-from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, size, wrapped
 from onnxjson_tui.rows.beside_nodes import heads
-from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import lanes_differ
 from onnxjson_tui.session.history import Changed, Preview, place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
+from onnxjson_tui.shell.finder import Finder
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
@@ -355,8 +352,8 @@ class Workbench(GraphScreen):
         if lanes_differ or is_building or not is_known or former + 1 != revision:
             self.build(is_alike=True)
             return
-        if self._whole is not None and self._whole[:2] == (scope, former):
-            self._whole = (self._whole[0], revision, self._whole[2])
+        if self._all_nodes is not None and self._all_nodes[:2] == (scope, former):
+            self._all_nodes = (self._all_nodes[0], revision, self._all_nodes[2])
 
     # Prompt
 
@@ -389,72 +386,3 @@ class Workbench(GraphScreen):
         action = next((each for each in self.actions if "enter" in each.keys), None)
         if action is not None:
             self.do(action)
-
-
-class Finder:
-    """Search of one workbench. Places are rows of its list of nodes."""
-
-    def __init__(self, workbench: GraphScreen) -> None:
-        self._workbench = workbench
-        self._text: NodeText | None = None
-        self._text_of: object = None
-        self._places: Sequence[int] = ()
-        self._places_of: object = None
-        self.wanted: Wanted | None = None  # the search that ``n`` continues
-        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
-        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
-
-    def with_text(self, then: Callable[[NodeText], None]) -> None:
-        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
-        workbench, scope = self._workbench, self._workbench.scope
-        if scope is None:
-            workbench.say("there are no nodes")
-            return
-        shown = (workbench.session.revision, scope.address, workbench.filter)
-        if self._text is not None and self._text_of == shown:
-            then(self._text)
-            return
-
-        def made(text: NodeText) -> None:
-            if (workbench.session.revision, scope.address, workbench.filter) == shown:
-                self._text, self._text_of = text, shown
-                then(text)
-
-        workbench.compute("search", "reading the names", partial(NodeText, scope, workbench.chosen), made)
-
-    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
-        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
-        workbench = self._workbench
-
-        def look(text: NodeText) -> None:
-            def keep(found: list[int]) -> None:
-                self._places, self._places_of = found, (what, id(text))
-                then(found)
-
-            if self._places_of == (what, id(text)):
-                then(self._places)
-            else:
-                workbench.compute("search", "searching", lambda: self._all(what, text, workbench.scope), keep)
-
-        self.with_text(look)
-
-    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
-        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
-        workbench = self._workbench
-
-        def first() -> NodeRef | None:
-            for scope in workbench.session.index.scopes if not workbench.filter else ():
-                places = self._all(what, NodeText(scope), scope) if scope is not workbench.scope else ()
-                if places:
-                    return NodeRef(scope, places[0])
-            return None
-
-        workbench.compute("search", "searching the other graphs", first, then)
-
-    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
-        if what.kind != "match":
-            return text.all(what)
-        session = self._workbench.session
-        found = find(session.model, what.text, overlapping=True, index=session.index)
-        places = {match.root.position for match in found if match.root.scope is scope}
-        return [number for number, position in enumerate(text.positions) if position in places]

@@ -25,10 +25,11 @@ from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, d
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
 from onnxjson_tui.workbench import (
+    commands,
     editing,
     editor,
     finding,
-    forms_and_commands,
+    forms,
     graph,
     helping,
     inspection,
@@ -44,8 +45,8 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *moving.ACTIONS,
     *finding.ACTIONS,
     *graph.ACTIONS,
-    *forms_and_commands.COMMAND,
-    *forms_and_commands.ACTIONS,
+    *commands.ACTIONS,
+    *forms.ACTIONS,
     *editing.ACTIONS,
     *pane_keys.ACTIONS[2:],
     *inspector.ACTIONS,

@@ -15,7 +15,7 @@ from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.workbench.forms_and_commands import MARK, run_line
+from onnxjson_tui.workbench.commands import MARK, run_line
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered
 

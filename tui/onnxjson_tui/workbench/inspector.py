@@ -30,7 +30,7 @@ from onnxjson_tui.workbench.editing import (
     require_here,
     rewire_input,
 )
-from onnxjson_tui.workbench.forms_and_commands import fill_in
+from onnxjson_tui.workbench.forms import fill_in
 
 _INTERFACE_EDITS: Final = (
     ("set-batch-size", "set the batch size"),
