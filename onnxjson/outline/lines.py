@@ -48,6 +48,8 @@ class Line:
     """What it computes, without names: equal for lines that are alike but for names and weights."""
     name: str = ""
     """For a repeat, what the names of its nodes have in common, such as ``layers.{i}``."""
+    blocks: tuple[str, ...] = ()
+    """All blocks that it shows, the outermost first, without those of the lines inside it."""
 
     def __repr__(self) -> str:
         return f"<Line {self.text}: {counted(len(self.nodes), 'node')}>"
@@ -225,7 +227,7 @@ class _Outliner:
         own = [NodeRef(scope, position) for each in same for position in graph.owned[id(each)]]
         nodes = (*own, *same_nodes, *[ref for line in inside for ref in line.nodes])
         blocks = first.expression.blocks
-        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form)
+        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form, blocks=blocks)
 
     def _inside(self, graph: _Graph, same: Sequence[Statement], position: int, names: "Names") -> Iterator[Line]:
         """The lines of the graphs in the attributes of a node, under the name of the attribute."""

@@ -61,6 +61,31 @@ def test_file_that_is_no_model_is_a_finding(tmp_path: Path) -> None:
     assert ": error[not-a-model]: " in result.stdout
 
 
+def test_finding_about_a_node_names_its_line_of_the_outline(text: Path) -> None:
+    _rename_output(text)
+    found = json.loads(run("check", "--json", text).stdout)
+    (outline,) = [each["outline"] for each in found if each["address"].startswith("/graph/node/2")]
+    assert "MaxPool(" in outline
+    assert f"(in the line '{outline}')" in run("check", text).stdout
+
+
+def test_hostile_names_in_the_line_of_a_finding_are_visible(text: Path) -> None:
+    _rename_output(text)
+    text.write_text(text.read_text().replace('"probabilities"', '"\\u001b[31m)\\n"'))
+    outlines = [each["outline"] for each in json.loads(run("check", "--json", text).stdout)]
+    assert any("31m" in each for each in outlines)
+    assert not any("\x1b" in each or "\n" in each for each in outlines)
+    assert "\x1b" not in run("check", text).stdout
+
+
+def test_large_model_has_findings_without_its_outline(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.outline.places.LARGEST", 5)
+    _rename_output(text)
+    found = json.loads(run("check", "--json", text).stdout)
+    assert found
+    assert {each["outline"] for each in found} == {""}
+
+
 def test_missing_file_is_code_66_and_the_others_are_still_checked(text: Path) -> None:
     _misspell(text)
     result = run("check", text.with_name("none.onnx"), text)
@@ -254,7 +279,7 @@ def test_operators_are_checked_for_the_imported_version(text: Path, code: str) -
     assert message in shown
     converted = run("convert", text)
     assert converted.exit_code == 0
-    assert shown.replace(": error[", ": warning[") in converted.stderr
+    assert shown.partition(" (in the line ")[0].replace(": error[", ": warning[") in converted.stderr
     (finding,) = json.loads(run("check", "--json", text.with_name("digits.onnx")).stdout)
     assert (finding["code"], finding["address"].startswith("/graph/node/5")) == (code, True)
 

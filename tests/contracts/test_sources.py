@@ -10,7 +10,7 @@ MODULES = sorted([*(ROOT / "onnxjson").rglob("*.py"), *(ROOT / "tui").rglob("*.p
 SOURCES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
 
 IMPORTERS = {
-    "click": {"onnxjson/cli/"},
+    "click": {"onnxjson/cli/", "onnxjson/editing/spelling.py"},
     "rich": {"onnxjson/cli/", "tui/onnxjson_tui/"},
     "textual": {"tui/onnxjson_tui/"},
     "onnx": {

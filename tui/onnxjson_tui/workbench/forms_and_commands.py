@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
-from onnxjson.editing.declaration import Edit, name_of, summary
+from onnxjson.editing.catalogue import NAMES, edit_named
+from onnxjson.editing.declaration import Edit, summary
 from onnxjson.editing.names import Rename
 from onnxjson.editing.nodes import AddNode, Rewire
 from onnxjson.editing.parameters import Parameter, parameters
@@ -39,27 +39,10 @@ from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import ready, require_here
 from onnxjson_tui.workbench.finding import pattern_in
 
-_GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("nodes", ("add-node", "delete-node", "replace-node", "replace-pattern", "rewire", "swap-inputs", "name-nodes",
-               "inline-functions")),
-    ("attributes", ("set-attribute", "remove-attribute")),
-    ("constants", ("set-tensor", "cast-tensor", "deduplicate-initializers", "constants-to-initializers",
-                   "initializers-to-constants", "initializers-to-inputs")),
-    ("interface", ("add-input", "remove-input", "add-output", "remove-output", "transpose-input")),
-    ("shapes", ("set-shape", "set-dim", "set-batch-size", "infer-shapes")),
-    ("names", ("rename", "set-name", "prefix", "set-metadata", "set-doc", "strip")),
-    ("model", ("extract", "combine", "prune", "convert-opset", "stamp-opset", "set-ir-version")),
-)  # fmt: skip
-
 
 def edit_choices() -> list[Choice]:
-    """Return all edits, grouped by kind."""
-    groups = {name: group for group, names in _GROUPS for name in names}
-    order = {name: place for place, name in enumerate(groups)}
-    names = sorted([name_of(edit) for edit in EDITS], key=lambda name: order.get(name, len(order)))
-    return [
-        Choice(name, name, f"{groups.get(name, 'other'):<11}{visible(summary(NAMES[name]), 200)}") for name in names
-    ]
+    """Return all edits, by group."""
+    return [Choice(name, name, f"{edit.group:<11}{visible(summary(edit), 200)}") for name, edit in NAMES.items()]
 
 
 _AFTER: Final = "after "  # start of the key of an operator that is inserted
