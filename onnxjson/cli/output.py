@@ -57,19 +57,12 @@ _counters: Final[list[str]] = []
 _Item = TypeVar("_Item")
 
 USAGE: Final = 2
-
 MISSING: Final = 66
-
 INTERNAL: Final = 70
-
 LIMIT: Final = 71
-
 INPUT_OUTPUT: Final = 74
-
 PERMISSION: Final = 77
-
 INTERRUPTED: Final = 130
-
 PIPE_CLOSED: Final = 141
 """The exit code that a shell reports for a program that SIGPIPE ended."""
 

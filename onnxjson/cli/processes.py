@@ -32,7 +32,6 @@ _MOST: Final = 4
 """Maximum number of processes."""
 
 _VIM: Final = ("+normal! {line}G{column}|", "{path}")
-
 _IN_NAME: Final = "{path}:{line}:{column}"
 
 

@@ -42,10 +42,8 @@ _STAND_IN: Final = 10007
 """A prime number that no shape contains, in place of a batch that has no size."""
 
 _COUNTING: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
-
 _FEWEST: Final = 3
 """Least number of places that are recognized: 0 and 1 have other meanings."""
-
 _MOST: Final = 1 << 24
 
 

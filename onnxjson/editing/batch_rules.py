@@ -39,7 +39,6 @@ _MIXING: Final[dict[str, str]] = {
     "DynamicQuantizeLinear": "it computes one scale for all samples",
     "Unique": "it compares all samples with each other",
 }
-
 _NOT_FOLLOWED: Final[dict[str, str]] = {
     "how many results it has depends on the values, so they are no samples": "NonZero Compress StringNormalizer",
     "its results are boxes or regions, which no axis counts by sample": "NonMaxSuppression RoiAlign MaxRoiPool",

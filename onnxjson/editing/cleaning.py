@@ -37,7 +37,6 @@ _LARGEST: Final = 0.1
 Prunable = Literal["nodes", "initializers", "functions"]
 
 Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
-
 Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
 
 _ELEMENTS: Final[dict[type[Record], Element]] = {

@@ -311,13 +311,13 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
             one.metadata_props, other.metadata_props, lambda each: each.key, "metadata of the graph:", notes
         ),
     )
-    for what, ours, theirs in (
+    for what, kept, dropped in (
         ("doc_string of the model", first.doc_string, second.doc_string),
         ("doc_string of the graph", one.doc_string, other.doc_string),
         ("unknown fields of the model", first.unknown_fields, second.unknown_fields),
         ("unknown fields of the graph", one.unknown_fields, other.unknown_fields),
     ):
-        if theirs and theirs != ours:
+        if dropped and dropped != kept:
             notes.append(f"the {what} of the first is kept; the second has another")
     newest = max(first.ir_version or 0, second.ir_version or 0)
     if newest != (first.ir_version or 0):

@@ -36,7 +36,6 @@ UNKNOWN = "?"
 ShapeText = tuple[int | str, ...]
 
 _INT64 = 7
-
 _MOST_CHANNELS = 4096
 
 

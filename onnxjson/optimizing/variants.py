@@ -37,7 +37,6 @@ PRESETS: Final = msgspec.json.decode(
 """Variants as `parse_variant` reads them, by the name of the set."""
 
 _KEYS: Final = ("threads", "mode", "level", "parallel", "binding")
-
 _SWITCH: Final = ("off", "on")
 
 Verdict = Literal["same", "close", "differs", "fails", ""]

@@ -29,19 +29,12 @@ LEGEND: Final = (
 _DOUBT: Final = ": an output is empty, or NaN or infinite everywhere, on these values (--input gives others)"
 
 _WIDTH: Final = 860
-
 _ROW: Final = 26
-
 _BAR: Final = 16
-
 _CHARACTER: Final = 7.2  # maximum width of a text column in points at this font size, except for a few letters
-
 _WIDE: Final = 12.0  # width of the widest letters in points
-
 _ROOM: Final = 190
-
 _LONGEST_LABEL: Final = 44
-
 _COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
 
 _CHART_STYLE: Final = (

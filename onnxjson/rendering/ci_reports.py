@@ -31,9 +31,7 @@ FORMS: Final = ("sarif", "github", "junit")
 _RULES: Final = {rule.code: rule for rule in RULES}
 
 _MOST_FINDINGS: Final = 50  # maximum number of listed findings of one model
-
 _ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
-
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
 """The same in a page, from fonts without pictures."""
 

@@ -34,23 +34,14 @@ _ELEMENTS: Final[dict[State, str]] = {"changed": "span", "removed": "del", "adde
 _Happened = dict[NodeRef | None, dict[int, None]]  # positions of events by node, of both models
 
 MOST_EVENTS: Final = 1_000
-
 MOST_ROWS: Final = 4_000  # maximum number of rows of the table of nodes; larger models show changed nodes only
-
 MOST_DRAWINGS: Final = 60
-
 _MOST_MEMBERS: Final = 200
-
 _MOST_ADDRESSES: Final = 20
-
 _LONGEST_PATTERN: Final = 200
-
 _MOST_OPEN: Final = 3
-
 _MOST_ROWS_OPEN: Final = 8
-
 _LONGEST: Final = 400
-
 DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
 """Kinds of events that change a drawing."""
 

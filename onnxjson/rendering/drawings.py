@@ -30,20 +30,14 @@ _MOST_CONSUMERS: Final = 3
 _MOST_ARROWS: Final = 160
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
-
 _MARGIN: Final = 4.0
-
 _TITLE_CHARACTER: Final = 8.0
 """Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
 
 _NAME_CHARACTER: Final = 6.35
-
 _LONGEST: Final = 26  # maximum number of drawn characters of a name; the title of the box has all of it
-
 _NODE_HEIGHT: Final = 36.0
-
 _PILL_HEIGHT: Final = 30.0
-
 _LINE_HEIGHT: Final = 20.0
 
 

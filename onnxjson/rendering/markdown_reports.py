@@ -38,9 +38,7 @@ _HEAD: Final = "| kind | what | where |\n|---|---|---|\n"
 _END: Final = "\n</details>\n"
 
 _MOST_ROWS: Final = 300
-
 _LONGEST_PATTERN: Final = 200
-
 _TRACE_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
 
 

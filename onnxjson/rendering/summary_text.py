@@ -33,9 +33,7 @@ _MOST_ROWS: Final = 30
 _MOST_DOC_LINES: Final = 6
 
 _LABEL: Final = 24
-
 _NARROWEST: Final = 16
-
 _MARK: Final = "* "  # prefix of rows in which the models differ
 
 _Row = tuple[str, Sequence[str]]  # a label, and a text for each model

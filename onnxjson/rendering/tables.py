@@ -19,15 +19,11 @@ Style = Literal[
 """Style of a span: effects of events, good or bad for verified results, families of operators, the cell of a cursor."""
 
 GAP: Final = 2
-
 _LEAST_END: Final = 6  # minimum columns for the end of a name if its first number is kept
-
 _DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
-
 _MOST_CUTS: Final = 8  # number of attempts to cut a text in another way than those that were cut before
-
 _SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown", default=None)
 """Cut texts of the current output, and the texts in full."""
 

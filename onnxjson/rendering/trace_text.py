@@ -19,7 +19,6 @@ _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
 
 _LABEL: Final = 30  # maximum width of the names of operators, in columns
-
 _WIDEST: Final = 18
 
 

@@ -56,9 +56,7 @@ _SHELL: Final = "Inference error(s):"
 """The end of a message about a node whose subgraph has the mistake that the next message is about."""
 
 _OPERATOR: Final = re.compile(r"No Op registered for (\S+) with")
-
 _TENSOR: Final = re.compile(r"tensor name: (.*?)\)")
-
 _QUOTED: Final = re.compile(r"'([^']+)'")
 
 
@@ -228,11 +226,11 @@ def located(path: Path, loaded: Loaded, findings: list[Finding]) -> list[Finding
     return [msgspec.structs.replace(each, file=str(path)) for each in findings]
 
 
-def outlined(model: Model, found: list[Finding]) -> list[Finding]:
-    """`found` with the line of the outline of each node, unless the model is too large for that."""
-    lines = lines_of(model, [each.address for each in found])
+def outlined(model: Model, findings: list[Finding]) -> list[Finding]:
+    """The findings with the line of the outline of each node, unless the model is too large for that."""
+    lines = lines_of(model, [each.address for each in findings])
     texts = {address: visible(line.text, None) for address, line in lines.items()}
-    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in found]
+    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in findings]
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:

@@ -44,7 +44,6 @@ _SIDES: Final = (0, 1)
 _COLLECTED: Final = 0.1
 
 _FUNCTION: Final = "evaluate"
-
 _NAMES: Final = ("loss", "metric")
 
 

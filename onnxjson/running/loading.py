@@ -61,7 +61,6 @@ _CRASHED: Final = "crashed"
 """Beginning of the outcome of a process that native code ended."""
 
 _FAILS: Final = "fails: "
-
 NOT_RUN: Final = "not run: "
 
 _TEXTS: Final = frozenset(("doc_string", "metadata_props", "producer_name", "producer_version", "model_version"))

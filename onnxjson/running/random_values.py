@@ -45,7 +45,6 @@ the axis 0, a small count, the end of a range that is not too short."""
 _INDEXING: Final = (
     "ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
 )  # fmt: skip
-
 _ROLES: Final[dict[str, dict[int, Role]]] = {
     **{name: {1: "index"} for name in _INDEXING},
     "OneHot": {0: "index", 1: "size"}, "ConstantOfShape": {0: "size"}, "Loop": {0: "size"}, "CumSum": {1: "zeros"},

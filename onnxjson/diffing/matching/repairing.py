@@ -57,15 +57,15 @@ def keep_values(pairing: NodePairing) -> None:
     """
     sides = (pairing.base, pairing.target_of), (pairing.target, pairing.base_of)
     for (one, partners), (other, its_partners) in (sides, sides[::-1]):
-        for last, there in _same_values(one, partners, other, its_partners):
-            here = its_partners[there]
-            if here == UNMATCHED or (
-                (one.labels[last] == other.labels[there]) >= (one.labels[here] == other.labels[there])
-                and _leads_to(one, partners, here, last)
+        for last, producer in _same_values(one, partners, other, its_partners):
+            rival = its_partners[producer]
+            if rival == UNMATCHED or (
+                (one.labels[last] == other.labels[producer]) >= (one.labels[rival] == other.labels[producer])
+                and _leads_to(one, partners, rival, last)
             ):
-                if here >= 0:
-                    pairing.part(here if one is pairing.base else there)
-                pairing.pair(*((last, there) if one is pairing.base else (there, last)))
+                if rival >= 0:
+                    pairing.part(rival if one is pairing.base else producer)
+                pairing.pair(*((last, producer) if one is pairing.base else (producer, last)))
 
 
 def _same_values(
@@ -78,21 +78,21 @@ def _same_values(
         for place in range(one.begins[last], one.begins[last + 1]):
             consumer, port = partners[one.consumers[place]], one.consumer_ports[place]
             codes = other.inputs(consumer)[port & SLOT :][:1] if consumer >= 0 else []
-            there = codes[0] >> SHIFT if codes and codes[0] >= 0 else NO_PART
-            if there >= 0 and its_partners[there] != NO_PART and one.operators[last] == other.operators[there]:
-                yield last, there
+            producer = codes[0] >> SHIFT if codes and codes[0] >= 0 else NO_PART
+            if producer >= 0 and its_partners[producer] != NO_PART and one.operators[last] == other.operators[producer]:
+                yield last, producer
                 break
 
 
-def _leads_to(one: GraphLists, partners: Sequence[int], here: int, last: int) -> bool:
+def _leads_to(one: GraphLists, partners: Sequence[int], end: int, last: int) -> bool:
     """Whether a chain of unpaired nodes, each the first input of the next, leads from one node to another."""
     for _ in range(_CHAIN):
         codes = one.inputs(last)[:1]
         if not codes or codes[0] < 0:
             return False
         last = codes[0] >> SHIFT
-        if last == here or partners[last] != UNMATCHED:
-            return last == here
+        if last == end or partners[last] != UNMATCHED:
+            return last == end
     return False
 
 

@@ -124,10 +124,10 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> opera
     if there:
         raise ParameterError(f"{op_type} exists since version {there[0][1]} of its operators, not in {opset}")
     names = {name for each, name, _ in operators.all_operators() if each in domains}
-    of_your_own = (
+    advice = (
         "for an operator of your own, such as a plugin of TensorRT, add --domain: --domain my.own --input x:float32[2]"
     )
-    hint = suggest(op_type, names) or f"`onnxjson new --list` shows all; {of_your_own}"
+    hint = suggest(op_type, names) or f"`onnxjson new --list` shows all; {advice}"
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
 
 
@@ -348,12 +348,12 @@ class Component(NamedTuple):
 def components() -> tuple[Component, ...]:
     """Return all components, sorted by number."""
     folder = resources.files("onnxjson.editing.new_models") / "components"
-    components_by_file = []
+    numbered = []
     for path in folder.iterdir():
         if path.name.endswith(_ENDING):
             number, _, name = path.name.removesuffix(_ENDING).partition("-")
-            components_by_file.append(Component(number, name, api.loads(path.read_bytes())))
-    return tuple(sorted(components_by_file, key=lambda each: each.number))
+            numbered.append(Component(number, name, api.loads(path.read_bytes())))
+    return tuple(sorted(numbered, key=lambda each: each.number))
 
 
 def component(which: str) -> Component:

@@ -22,15 +22,12 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 
 _HEAD: Final = re.compile(r"(?:(?P<domain>[a-z.]+):)?(?P<name>\w+)(?:@(?P<first>\d+)?-(?P<last>\d+)?)?")
-
 _NEWEST: Final = 1 << 30
 
 _INT64, _BOOL = 7, 9
 
 _GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
-
 _MOST_OUTPUTS: Final = 1000
-
 _SHAPE: Final = re.compile(r"\[[0-9,]*\].*", re.DOTALL)
 
 

@@ -51,11 +51,8 @@ REPETITIONS: Final = 10
 
 _PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
 """A text that needs no quotes."""
-
 _JSON_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?')
-
 _CLOSING: Final = {"[": "]", "{": "}"}
-
 _TEXTS: Final = ("text", "choice", "size")
 """Forms of parameters that are a text."""
 

@@ -46,11 +46,8 @@ Feed = Mapping[str, Value]
 
 _WIDE: Final = "@wide"
 """Suffix of the name of a value that is rounded and float32."""
-
 _HALF: Final = "@half"
-
 _EXACT: Final = "@exact"
-
 _DTYPE_ATTRIBUTES: Final = ("dtype", "to", "output_dtype")
 
 

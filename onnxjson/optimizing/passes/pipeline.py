@@ -26,7 +26,6 @@ from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import NewFile
 
 _LONGEST_NAME: Final = 300
-
 _LONGEST_LINE: Final = 200
 
 _LEAST_FOR_PARTS: Final = 30.0

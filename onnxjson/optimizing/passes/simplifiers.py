@@ -30,7 +30,6 @@ _STAMPS: Final = "onnxsim."
 Stage = Literal[
     "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
 ]
-
 Pattern = Literal[
     "EliminationConcat", "EliminationReshape", "EliminationReshapeAs", "EliminationSlice", "EliminationTranspose",
     "EliminationTransposeAsReshape", "EliminationTransposeViewTranspose", "EliminationUnsqueeze", "FusionConcatReshape",
@@ -39,7 +38,6 @@ Pattern = Literal[
 ]  # fmt: skip
 
 DEFAULT_RULES: Final = "default_rules"
-
 ONNXRUNTIME: Final = "for_onnxruntime"
 
 _FUSIONS: Final = {
