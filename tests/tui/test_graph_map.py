@@ -11,7 +11,7 @@ from onnxjson.model.types import parse_type
 from onnxjson_tui.rows.graph_drawing import drawing
 from onnxjson_tui.rows.graph_parts import GraphMap, Part
 from onnxjson_tui.screens.graph_map import MapScreen
-from tests.benchmarks.tui_rows import transformer
+from tests.benchmarks.graphs import transformer
 from tests.editing.graphs import EXPORTED, exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.screens import ASCII

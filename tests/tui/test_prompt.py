@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 from onnxjson_tui.widgets.lines import LineList
-from tests.benchmarks.tui_rows import transformer
+from tests.benchmarks.graphs import transformer
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 

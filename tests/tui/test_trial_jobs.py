@@ -17,7 +17,7 @@ from onnxjson.diffing.difference import diff_models
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model
 from onnxjson.model.errors import NoMatchError
-from tests.benchmarks.tui_rows import transformer
+from tests.benchmarks.graphs import transformer
 from tests.editing.graphs import model_of
 from tests.tui.benches import SMALL, Bench, bench
 from tests.tui.screens import send
