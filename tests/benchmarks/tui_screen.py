@@ -160,7 +160,8 @@ _END: Final = b"\x1b[F"
 _HOME: Final = b"\x1b[H"
 
 
-def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
+def start(path: Path, folder: Path, *, remote: bool = False, size: tuple[int, int] = SIZE) -> Terminal:
+    """Start the workbench on a file in a terminal."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "NO_COLOR", "TMUX"))},
         "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "XDG_STATE_HOME": str(folder / "state"),
@@ -169,14 +170,14 @@ def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
     }  # fmt: skip
     note = str(folder / "read")
     words = [sys.executable, "-c", _PROGRAM, note, "tui", "--remote", "on" if remote else "off", str(path)]
-    return Terminal(words, environment)
+    return Terminal(words, environment, size)
 
 
 def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
     """Everything that is measured in a terminal: what, figure, budget."""
     note = folder / "read"
     found: list[tuple[str, str, str]] = []
-    with _program(path, folder, remote=remote) as terminal:
+    with start(path, folder, remote=remote) as terminal:
         painted = terminal.wait_for(b"LayerNorm")
         read_at, memory = note.read_text().split()
         found.append(("first nodes on the screen after the model was read", _ms(painted - float(read_at)), "400 ms"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.programs import CTRL_C, CTRL_Q, ENTER, Program
+from tests.tui.programs import CTRL_C, CTRL_Q, ENTER, UNDO_2, Program
 from tests.tui.sessions import opened, saved
 
 KILLS = int(os.environ.get("ONNXJSON_TUI_KILLS", "2"))
@@ -125,7 +125,7 @@ def test_leaving_with_changes_asks_and_stays_by_default(model: Path) -> None:
         program.expect(b"unsaved changes")
         program.type(ENTER)
         program.type(edit(2))
-        program.expect(rb"undo 2")
+        program.expect(UNDO_2)
         program.type(CTRL_Q + b"D")
         assert program.end() == 0
     assert model.read_bytes() == before

@@ -55,7 +55,7 @@ def test_find_a_node_change_undo_redo_save_and_only_that_changed(model: Path, tm
         tmux.expect("LeakyRelu")
         tmux.type("/leaky")
         tmux.press("Enter")
-        tmux.expect("│LeakyRelu")
+        tmux.expect("node 2  LeakyRelu")
         tmux.type(":set-attribute . alpha 0.5")
         tmux.press("Enter")
         tmux.expect("undo 1")

@@ -24,7 +24,7 @@ ALPHA = edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)
 
 
 def test_no_module_of_sessions_and_rows_imports_textual_or_rich() -> None:
-    names = ["session.session", "session.recovery", "rows.nodes", "rows.outline"]
+    names = ["session.session", "session.recovery", "rows.nodes", "rows.folding"]
     code = "import sys\n" + "\n".join(f"import onnxjson_tui.{name}" for name in names)
     code += "\nprint({'textual', 'rich', 'onnx', 'numpy', 'click'} & set(sys.modules))"
     paths = os.pathsep.join(str(Path(module.__file__ or "").parent.parent) for module in (onnxjson,))

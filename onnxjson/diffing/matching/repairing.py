@@ -57,15 +57,15 @@ def keep_values(pairing: NodePairing) -> None:
     """
     sides = (pairing.base, pairing.target_of), (pairing.target, pairing.base_of)
     for (one, partners), (other, its_partners) in (sides, sides[::-1]):
-        for last, producer in _same_values(one, partners, other, its_partners):
-            rival = its_partners[producer]
-            if rival == UNMATCHED or (
-                (one.labels[last] == other.labels[producer]) >= (one.labels[rival] == other.labels[producer])
-                and _leads_to(one, partners, rival, last)
+        for last, single in _same_values(one, partners, other, its_partners):
+            paired = its_partners[single]
+            if paired == UNMATCHED or (
+                (one.labels[last] == other.labels[single]) >= (one.labels[paired] == other.labels[single])
+                and _leads_to(one, partners, paired, last)
             ):
-                if rival >= 0:
-                    pairing.part(rival if one is pairing.base else producer)
-                pairing.pair(*((last, producer) if one is pairing.base else (producer, last)))
+                if paired >= 0:
+                    pairing.part(paired if one is pairing.base else single)
+                pairing.pair(*((last, single) if one is pairing.base else (single, last)))
 
 
 def _same_values(
@@ -78,9 +78,9 @@ def _same_values(
         for place in range(one.begins[last], one.begins[last + 1]):
             consumer, port = partners[one.consumers[place]], one.consumer_ports[place]
             codes = other.inputs(consumer)[port & SLOT :][:1] if consumer >= 0 else []
-            producer = codes[0] >> SHIFT if codes and codes[0] >= 0 else NO_PART
-            if producer >= 0 and its_partners[producer] != NO_PART and one.operators[last] == other.operators[producer]:
-                yield last, producer
+            there = codes[0] >> SHIFT if codes and codes[0] >= 0 else NO_PART
+            if there >= 0 and its_partners[there] != NO_PART and one.operators[last] == other.operators[there]:
+                yield last, there
                 break
 
 
