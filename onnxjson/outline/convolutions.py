@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from onnxjson.outline.attention import Units
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.units import Unit
+from onnxjson.outline.units import Unit, Units
 
 _ACTIVATIONS: Final = {
     "Elu": "elu", "Gelu": "gelu", "HardSigmoid": "hardsigmoid", "HardSwish": "hardswish", "LeakyRelu": "leakyrelu",

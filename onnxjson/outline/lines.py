@@ -10,7 +10,7 @@ from onnxjson.model.index import Index, index_of
 from onnxjson.model.methods import Tabular
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
-from onnxjson.outline.attention import Units, with_attention
+from onnxjson.outline.attention import with_attention
 from onnxjson.outline.blocks import block_units
 from onnxjson.outline.convolutions import with_convolutions, with_excitations
 from onnxjson.outline.expressions import Statement, statements
@@ -18,7 +18,7 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
 from onnxjson.outline.rows import with_directions, with_layout, with_rows
-from onnxjson.outline.units import Unit, unit_of
+from onnxjson.outline.units import Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""

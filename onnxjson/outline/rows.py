@@ -6,8 +6,7 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 from collections.abc import Sequence
 from typing import Final
 
-from onnxjson.outline.attention import Units
-from onnxjson.outline.units import Unit
+from onnxjson.outline.units import Unit, Units
 
 _ROW_WISE: Final = frozenset(
     {"Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm", "Relu", "SiLU", "Sigmoid", "Tanh"}

@@ -1,6 +1,7 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import find_constant
@@ -33,6 +34,65 @@ class Unit(NamedTuple):
     """The name of the block that it is; "" for an operator as it is."""
     has_options: bool = False
     """Whether the keywords may be others in each round of a repeat, as those of convolutions."""
+
+
+class Units:
+    """The units of one graph, by what they produce and consume."""
+
+    def __init__(self, flow: Flow, units: Sequence[Unit]) -> None:
+        self.flow = flow
+        self.units = list(units)
+        self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
+        self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
+        self.uses.update(list(flow.outputs))
+        self.users: dict[str, list[int]] = {}
+        for number, unit in enumerate(units):
+            for name in dict.fromkeys(unit.operands):
+                self.users.setdefault(name, []).append(number)
+
+    def with_units(self, replaced: Mapping[int, Unit | None]) -> "Units":
+        """Return the units with others in place of those with these numbers; None leaves one out."""
+        if not replaced:
+            return self
+        numbered = enumerate(self.units)
+        return Units(self.flow, [unit for at, each in numbered if (unit := replaced.get(at, each)) is not None])
+
+    def producer(self, name: str) -> int:
+        """Return the number of the unit that produces a value; -1 for other values."""
+        return self.producers.get(name, -1)
+
+    def only_user(self, name: str) -> int:
+        """Return the one unit that consumes a value, in one place; -1 if there are others, or none."""
+        return self.users[name][0] if self.uses[name] == 1 and name in self.users else -1
+
+    def ordered(self) -> list[Unit]:
+        """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
+
+        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
+        comes before the first layer. Units that lead to no output follow.
+        """
+        order: list[int] = []
+        seen = bytearray(len(self.units))
+        for start in [*map(self.producer, self.flow.outputs), *range(len(self.units))]:
+            if start < 0 or seen[start]:
+                continue
+            seen[start] = 1
+            pending = [(start, iter(self._sources(start)))]
+            while pending:
+                number, sources = pending[-1]
+                source = next((each for each in sources if not seen[each]), None)
+                if source is None:
+                    order.append(number)
+                    pending.pop()
+                else:
+                    seen[source] = 1
+                    pending.append((source, iter(self._sources(source))))
+        return [self.units[number] for number in order]
+
+    def _sources(self, number: int) -> list[int]:
+        unit = self.units[number]
+        names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
+        return [source for name in names if (source := self.producer(name)) >= 0]
 
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
