@@ -19,52 +19,46 @@ _STEPS: Final = 12
 """Units on the way from the scores to their product."""
 
 
-def with_attention(graph: Units) -> Units:
-    """Return the units with those of each attention as one block."""
-    units = graph.units
-    replaced: dict[int, Unit | None] = {}
-    for number, softmax in enumerate(units):
-        if softmax.head == "Softmax" and number not in replaced:
-            found = _Attention(graph, number, replaced)
-            if found.grow():
-                replaced.update(dict.fromkeys(found.inside))
-                replaced[found.last] = found.block()
-    return _with_conditions(graph.with_units(replaced))
+def merge_attention(graph: Units) -> None:
+    """Make one block of each attention."""
+    for number, softmax in enumerate(graph.units):
+        if softmax.head == "Softmax" and number not in graph.changes:
+            attention = _Attention(graph, number)
+            if attention.grow():
+                graph.merge([*sorted(attention.inside - {attention.last}), attention.last], attention.block())
 
 
-def _with_conditions(graph: Units) -> Units:
-    """Return the units with the condition of a mask that chooses between two constants as the mask, not expanded.
+def merge_conditions(graph: Units) -> None:
+    """Make the condition of a mask that chooses between two constants the mask, not expanded.
 
     That is so in the attentions that use it; the nodes belong to the first of them.
     """
-    replaced: dict[int, Unit | None] = {}
     for number, unit in reversed(list(enumerate(graph.units))):
         is_choice = unit.head == "Where" and all([graph.flow.is_weight(each) for each in unit.operands[1:]])
         if not is_choice and (unit.head != "Expand" or len(unit.operands) != 1):
             continue
         name = unit.outputs[0]
-        users = {at: replaced.get(at, graph.units[at]) for at in graph.users.get(name, ())}
+        users = {at: graph.changes.get(at, graph.units[at]) for at in graph.users.get(name, ())}
         blocks = {at: user for at, user in users.items() if user is not None and user.block == "Attention"}
         masks = [each for user in blocks.values() for each in user.operands[-len(user.labels) :] if user.labels]
         if not blocks or len(blocks) < len(users) or masks.count(name) != graph.uses[name]:
             continue
-        replaced[number] = None
+        graph.changes[number] = None
         for at, user in blocks.items():
             operands = tuple([unit.operands[0] if each == name else each for each in user.operands])
             nodes = (*unit.nodes, *user.nodes) if at == min(blocks) else user.nodes
-            replaced[at] = user._replace(operands=operands, nodes=nodes)
+            graph.changes[at] = user._replace(operands=operands, nodes=nodes)
             graph.users.setdefault(unit.operands[0], []).append(at)
         graph.uses[unit.operands[0]] += masks.count(name) - 1
         graph.users[unit.operands[0]].remove(number)
-    return graph.with_units(replaced)
 
 
 class _Attention:
     """One attention, grown from its Softmax."""
 
-    def __init__(self, graph: Units, softmax: int, taken: dict[int, Unit | None]) -> None:
+    def __init__(self, graph: Units, softmax: int) -> None:
         self._graph = graph
-        self._taken = taken
+        self._taken = graph.changes
         self._softmax = softmax
         self.inside = {softmax}
         self.last = softmax
@@ -120,7 +114,7 @@ class _Attention:
         if unit.head == "@":
             return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
         if (factor := _factor(self._graph, unit)) is not None:
-            names = (factor[0],)
+            names: tuple[str, ...] = factor[:1]
         elif unit.head in _LAYOUT or unit.head in _BOUNDS:
             names = unit.operands[:1]
         else:
@@ -213,10 +207,9 @@ class _Attention:
         if not self._size or abs(self._scale * int(self._size) ** 0.5 - 1) > _TOLERANCE:
             keywords.append(("scale", f"{self._scale:.6g}"))
         labels = ["bias=" if self._is_bias(name) else "mask=" for name in self._masks]
-        nodes = [node for number in sorted(self.inside) if number != self.last for node in self._nodes(number)]
         return Unit(
-            (*nodes, *self._nodes(self.last)), self._graph.units[self.last].outputs, "Attention",
-            (*operands, *self._masks), tuple(keywords), labels=tuple(labels), block="Attention", has_options=True,
+            (), self._graph.units[self.last].outputs, "Attention", (*operands, *self._masks), tuple(keywords),
+            labels=tuple(labels), block="Attention", has_options=True,
         )  # fmt: skip
 
     def _is_bias(self, name: str) -> bool:
@@ -224,9 +217,6 @@ class _Attention:
         number = self._graph.producer(name)
         head = self._graph.units[number].head if number >= 0 else ""
         return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
-
-    def _nodes(self, number: int) -> tuple[int, ...]:
-        return self._graph.units[number].nodes
 
 
 def _factor(graph: Units, unit: Unit) -> tuple[str, float] | None:

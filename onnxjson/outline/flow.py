@@ -1,7 +1,7 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -62,6 +62,23 @@ NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", *_NEUTRAL})
 def operator(node: Node) -> str:
     """Return the operator of the default domain that a node calls; "" for other domains."""
     return (node.op_type or "") if not plain_domain(node.domain) else ""
+
+
+def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) -> list[int]:
+    """Return numbers depth first, each after its sources; negative ones are left out."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in starts:
+        pending = [start] if start >= 0 else []
+        while pending:
+            number = pending.pop()
+            if number < 0:
+                order.append(~number)
+            elif number not in seen:
+                seen.add(number)
+                pending.append(~number)
+                pending += [source for source in reversed(sources(number)) if source >= 0 and source not in seen]
+    return order
 
 
 class Flow:
@@ -130,23 +147,7 @@ class Flow:
 
         Nodes that lead to no output follow in their order.
         """
-        order: list[int] = []
-        state = bytearray(len(self.nodes))
-        for start in self._ends():
-            pending = [(start, iter(self._sources(start)))] if start >= 0 and not state[start] else []
-            if pending:
-                state[start] = 1
-            while pending:
-                position, sources = pending[-1]
-                for source in sources:
-                    if not state[source]:
-                        state[source] = 1
-                        pending.append((source, iter(self._sources(source))))
-                        break
-                else:
-                    order.append(position)
-                    pending.pop()
-        return order
+        return depth_first(self._ends(), self._sources)
 
     def _ends(self) -> Iterator[int]:
         yield from map(self.producer, self.outputs)
@@ -155,7 +156,7 @@ class Flow:
         yield from range(len(self.nodes))
 
     def _sources(self, position: int) -> list[int]:
-        return [source for name in self.consumed[position] if name and (source := self.producer(name)) >= 0]
+        return [self.producer(name) for name in self.consumed[position]]
 
     @cached_property
     def shape_nodes(self) -> set[int]:

@@ -10,20 +10,23 @@ from onnxjson.model.index import Index, index_of
 from onnxjson.model.methods import Tabular
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
-from onnxjson.outline.attention import with_attention
+from onnxjson.outline.attention import merge_attention, merge_conditions
 from onnxjson.outline.blocks import block_units
-from onnxjson.outline.convolutions import with_convolutions, with_excitations
+from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import with_directions, with_layout, with_rows
+from onnxjson.outline.rows import merge_directions, merge_layout, merge_rows
 from onnxjson.outline.units import Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
 
-_STEPS: Final = (with_convolutions, with_excitations, with_attention, with_rows, with_directions, with_layout)
+_STEPS: Final = (
+    merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_directions,
+    merge_layout,
+)  # fmt: skip
 
 _INPUTS: Final = 8
 """Inputs of a graph that are listed."""
@@ -131,8 +134,9 @@ class _Outliner:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
         units = Units(flow, self._units(flow))
-        for with_blocks in _STEPS:
-            units = with_blocks(units)
+        for merge in _STEPS:
+            merge(units)
+            units = units.merged()
         found = statements(flow, units.ordered())
         graph = _Graph(flow, joined(fold(found), flow.outputs))
         _own(graph)

@@ -10,7 +10,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import Flow, operator
+from onnxjson.outline.flow import Flow, depth_first, operator
 
 
 class Unit(NamedTuple):
@@ -41,7 +41,9 @@ class Units:
 
     def __init__(self, flow: Flow, units: Sequence[Unit]) -> None:
         self.flow = flow
-        self.units = list(units)
+        self.units = units
+        self.changes: dict[int, Unit | None] = {}
+        """By their numbers, what comes in place of units; None for nothing."""
         self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
         self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
         self.uses.update(list(flow.outputs))
@@ -50,12 +52,21 @@ class Units:
             for name in dict.fromkeys(unit.operands):
                 self.users.setdefault(name, []).append(number)
 
-    def with_units(self, replaced: Mapping[int, Unit | None]) -> "Units":
-        """Return the units with others in place of those with these numbers; None leaves one out."""
-        if not replaced:
+    def merge(self, numbers: Sequence[int], unit: Unit) -> None:
+        """Put a unit with the nodes of those with these numbers in place of the last of them, and leave out the others.
+
+        The units and their numbers stay until `merged` is called; then those whose change is None are left out.
+        """
+        nodes = tuple([node for number in numbers for node in (self.changes.get(number) or self.units[number]).nodes])
+        self.changes.update(dict.fromkeys(numbers))
+        self.changes[numbers[-1]] = unit._replace(nodes=nodes)
+
+    def merged(self) -> "Units":
+        """Return the units with the changes."""
+        if not self.changes:
             return self
-        numbered = enumerate(self.units)
-        return Units(self.flow, [unit for at, each in numbered if (unit := replaced.get(at, each)) is not None])
+        units = [self.changes.get(number, unit) for number, unit in enumerate(self.units)]
+        return Units(self.flow, [unit for unit in units if unit is not None])
 
     def producer(self, name: str) -> int:
         """Return the number of the unit that produces a value; -1 for other values."""
@@ -71,28 +82,13 @@ class Units:
         Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
         comes before the first layer. Units that lead to no output follow.
         """
-        order: list[int] = []
-        seen = bytearray(len(self.units))
-        for start in [*map(self.producer, self.flow.outputs), *range(len(self.units))]:
-            if start < 0 or seen[start]:
-                continue
-            seen[start] = 1
-            pending = [(start, iter(self._sources(start)))]
-            while pending:
-                number, sources = pending[-1]
-                source = next((each for each in sources if not seen[each]), None)
-                if source is None:
-                    order.append(number)
-                    pending.pop()
-                else:
-                    seen[source] = 1
-                    pending.append((source, iter(self._sources(source))))
-        return [self.units[number] for number in order]
+        starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
+        return [self.units[number] for number in depth_first(starts, self._sources)]
 
     def _sources(self, number: int) -> list[int]:
         unit = self.units[number]
         names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
-        return [source for name in names if (source := self.producer(name)) >= 0]
+        return [self.producer(name) for name in names]
 
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
