@@ -152,11 +152,8 @@ class _Attention:
             return sources
         self.inside.update(projections)
         values = [units[number].operands[0] for number in projections]
-        rows = {}
-        for name in values:
-            number = self._before(name, values.count(name))
-            if number >= 0 and units[number].head == "Reshape" and uses[name] == values.count(name):
-                rows[name] = number
+        rows = {name: number for name in values if (number := self._before(name, values.count(name))) >= 0}
+        rows = {name: number for name, number in rows.items() if units[number].head == "Reshape"}
         self.inside.update(rows.values())
         return [units[rows[name]].operands[0] if name in rows else name for name in values]
 

@@ -12,8 +12,8 @@ _PERIOD: Final = 128
 _SAVED: Final = 2
 """Lines that a repeat must save."""
 
-_OTHERS: Final = 2
-"""Outer values that may differ from round to round."""
+_SUM: Final = 56
+"""Size of a call up to which a sum is written in it."""
 
 
 class Repeat(NamedTuple):
@@ -86,9 +86,12 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
     inner, outer = one.expression, two.expression
     size, depth = inner.size + outer.size - NAME, inner.depth + outer.depth
     ref = Ref(one.outputs[0])
-    if uses[ref.name] != 1 or ref not in outer.pieces or inner.strength < 3 or size > WIDTH or depth > DEPTH:
+    if uses[ref.name] != 1 or ref not in outer.pieces or size > WIDTH or depth > DEPTH:
         return None
     at = outer.pieces.index(ref)
+    is_call = outer.strength == 3 and str(outer.pieces[at - 1]).endswith(("(", ", "))
+    if inner.strength < 3 and (not is_call or size > _SUM):
+        return None
     pieces = (*outer.pieces[:at], *inner.pieces, *outer.pieces[at + 1 :])
     nodes, blocks = (*inner.nodes, *outer.nodes), (*outer.blocks, *inner.blocks)
     return two._replace(expression=Expression(pieces, nodes, blocks, size, depth, outer.strength))
@@ -174,8 +177,6 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
             now.update(zip(other.outputs, model.outputs, strict=True))
         if number > 1 and (found != kinds or places != handed):
             return number, handed, _differing(kinds)
-        if number == 1 and _differing(found) > _OTHERS:
-            return number, handed, 0
         kinds, handed, before = found, places, now
     return most, handed, _differing(kinds)
 
