@@ -30,21 +30,8 @@ def merge_convolutions(graph: Units) -> None:
                 break
             chain.append(follower)
             marks += [mark] if mark not in marks else []
-        operands = unit.operands
-        padding = graph.producer(operands[0])
-        if padding >= 0 and _is_padding(flow, units[padding]) and graph.uses[operands[0]] == 1:
-            chain.insert(0, padding)
-            operands = (units[padding].operands[0],)
         outputs = units[chain[-1]].outputs
-        graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
-
-
-def _is_padding(flow: Flow, unit: Unit) -> bool:
-    """Whether a unit pads with zeros, as a convolution can do by itself."""
-    numbers = [flow.elements(name) for name in unit.operands[2:3] if name]
-    return (
-        unit.head == "Pad" and not unit.keywords and all([number is not None and not any(number) for number in numbers])
-    )
+        graph.merge(chain, unit._replace(outputs=outputs, keywords=tuple(marks)))
 
 
 def merge_excitations(graph: Units) -> None:
@@ -53,9 +40,7 @@ def merge_excitations(graph: Units) -> None:
         for gate, value in (unit.operands, unit.operands[::-1]) if unit.head == "*" else ():
             inner = _gate(graph, gate, value)
             if inner and not any([each in graph.changes for each in inner]):
-                graph.merge(
-                    [*inner, number], Unit((), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite")
-                )
+                graph.merge([*inner, number], Unit((), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite"))
                 break
 
 

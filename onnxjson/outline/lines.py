@@ -17,15 +17,14 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import merge_directions, merge_layout, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
 
 _STEPS: Final = (
-    merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_directions,
-    merge_layout,
+    merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_layout,
 )  # fmt: skip
 
 _INPUTS: Final = 8

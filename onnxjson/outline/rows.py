@@ -3,7 +3,6 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.outline.units import Unit, Units
@@ -16,33 +15,6 @@ _ROW_WISE: Final = frozenset(
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
 _CHAIN: Final = 3
 """Layout operators that are shown as one Rearrange."""
-
-
-def merge_directions(graph: Units) -> None:
-    """Join the directions of recurrent operators where that follows: by Squeeze, or Transpose and Reshape."""
-    units = graph.units
-    for number, unit in enumerate(units):
-        if unit.head not in ("LSTM", "GRU", "RNN"):
-            continue
-        chain = [number]
-        while (after := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and len(chain) < _CHAIN:
-            chain.append(after)
-        if joins := _joins_directions(unit, [units[each] for each in chain[1:]]):
-            outputs = (*units[chain[joins]].outputs, *unit.outputs[1:])
-            graph.merge(chain[: joins + 1], unit._replace(outputs=outputs))
-
-
-def _joins_directions(unit: Unit, following: Sequence[Unit]) -> int:
-    """How many of the units after a recurrent operator join its directions; 0 if they do not."""
-    heads = [(each.head, dict(each.keywords)) for each in following]
-    if heads and heads[0][0] == "Squeeze" and heads[0][1].get("axes") == "[1]":
-        return 1
-    if [head for head, _ in heads] != ["Transpose", "Reshape"] or heads[0][1].get("perm") != "[0,2,1,3]":
-        return 0
-    given = dict(unit.keywords)
-    size = int(given.get("hidden_size", "0")) * (2 if given.get("direction") == "bidirectional" else 1)
-    sizes = heads[1][1][""].strip("[]").split(",")
-    return 2 if len(sizes) == 3 and sizes[2] in (str(size), "-1") else 0
 
 
 def merge_layout(graph: Units) -> None:
@@ -77,9 +49,7 @@ def merge_rows(graph: Units) -> None:
             before = graph.producer(units[first].operands[0])
             start = graph.changes.get(first) or units[first]
             if units[before].head == "Reshape":
-                graph.merge(
-                    [before, first], start._replace(operands=(units[before].operands[0], *start.operands[1:]))
-                )
+                graph.merge([before, first], start._replace(operands=(units[before].operands[0], *start.operands[1:])))
             end = graph.changes.get(last) or units[last]
             graph.merge([number, last], end._replace(outputs=unit.outputs))
 
