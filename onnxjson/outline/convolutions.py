@@ -18,9 +18,17 @@ _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 
 
 def merge_convolutions(graph: Units) -> None:
-    """Make one block of each convolution and what follows it alone: BatchNorms, sums, products, one activation."""
+    """Make one block of each convolution and what follows it alone: BatchNorms, sums, products, one activation.
+
+    And of each product with weights and its bias.
+    """
     flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
+        if unit.block == "Linear":
+            follower = graph.only_user(unit.outputs[0])
+            if follower >= 0 and units[follower].head == "+" and _mark(flow, units[follower]):
+                graph.merge([number, follower], unit._replace(outputs=units[follower].outputs))
+            continue
         if unit.head not in _CONVOLUTIONS:
             continue
         chain, marks = [number], [*unit.keywords]

@@ -138,7 +138,6 @@ class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     keywords: Annotated[
         dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
     ] = {}
-    written: Annotated[str, Meta(description="The sign between its operands, such as @.")] = ""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
