@@ -12,7 +12,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
-from onnxjson.outline.expressions import Detail, Options, Ref, Statement, Weight
+from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of
 
@@ -200,6 +200,8 @@ class Names:
         forms: list[str] = []
         for place, piece in enumerate(first.expression.pieces):
             others = [each.expression.pieces[place] for each in same]
+            if isinstance(piece, Inside) or (isinstance(piece, Ref) and not piece.is_shown):
+                continue
             if isinstance(piece, str):
                 parts.append(piece)
             elif isinstance(piece, Ref):

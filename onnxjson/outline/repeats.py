@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Options, Piece, Ref, Statement
+from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Inside, Options, Piece, Ref, Statement
+from onnxjson.outline.units import GraphKey
 
 _PERIOD: Final = 128
 """Lines of the longest round."""
@@ -105,12 +106,45 @@ def _key(item: Item) -> Hashable:
     return (len(item.outputs), *pieces)
 
 
+def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
+    """Return a graph for comparison with others."""
+    numbers: dict[str, int] = {}
+    inner = set(inputs)
+    for name in inputs:
+        numbers.setdefault(name, len(numbers))
+    keys: list[Hashable] = [_key(item) for item in items]
+    for statement in statements_of(items):
+        names = [piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)]
+        inner.update(statement.outputs)
+        keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in (*names, *statement.outputs)]))
+    keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in outputs]))
+    return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
+
+
+def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
+    """Return items with other names of values."""
+    renamed: list[Item] = []
+    for item in items:
+        if isinstance(item, Repeat):
+            rounds = tuple([tuple(with_names(each, names)) for each in item.rounds])
+            carried = [(names.get(start, start), names.get(end, end)) for start, end in item.carried]
+            renamed.append(Repeat(rounds, tuple(carried)))
+            continue
+        pieces = [
+            piece._replace(name=names.get(piece.name, piece.name)) if isinstance(piece, Ref) else piece
+            for piece in item.expression.pieces
+        ]
+        outputs = tuple([names.get(name, name) for name in item.outputs])
+        renamed.append(Statement(outputs, item.expression._replace(pieces=tuple(pieces))))
+    return renamed
+
+
 def _kind(piece: Piece) -> Hashable:
     """What a piece has in common in all rounds: for a convolution, that it mixes points, channels or both."""
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece if isinstance(piece, str) else (type(piece).__name__,)
+    return piece if isinstance(piece, str | Inside) else (type(piece).__name__,)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
@@ -204,7 +238,8 @@ def _with_refs(item: Item, changed: Mapping[int, Mapping[int, str]], count: int)
     if isinstance(item, Statement):
         pieces = list(item.expression.pieces)
         for place, name in changed.get(count, {}).items():
-            pieces[place] = Ref(name)
+            piece = pieces[place]
+            pieces[place] = piece._replace(name=name) if isinstance(piece, Ref) else piece
         return item._replace(expression=item.expression._replace(pieces=tuple(pieces))), count + 1
     rounds = []
     for items in item.rounds:

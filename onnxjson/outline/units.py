@@ -1,7 +1,7 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import find_constant
@@ -11,6 +11,15 @@ from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
 from onnxjson.outline.flow import Flow, depth_first, operator
+
+
+class GraphKey(NamedTuple):
+    """A graph for comparison with others."""
+
+    key: Hashable
+    """What it has in common with graphs that are equal but for names, numbers and weights."""
+    outer: tuple[str, ...]
+    """The values of graphs around it that it shows, in the order of their use."""
 
 
 class Unit(NamedTuple):
@@ -32,6 +41,8 @@ class Unit(NamedTuple):
     is_infix: bool = False
     block: str = ""
     """The name of the block that it is; "" for an operator as it is."""
+    graphs: "tuple[GraphKey, ...]" = ()
+    """The graphs inside it."""
     has_options: bool = False
     """Whether the keywords may be others in each round of a repeat, as those of convolutions."""
 
