@@ -92,16 +92,15 @@ class Flow:
         self.literals = Literals(TOLERANCE)
 
     @cached_property
-    def consumed(self) -> list[list[str]]:
+    def consumed(self) -> list[tuple[str, ...]]:
         """For each node the values that it consumes: inputs at their positions, then captured values."""
         # `consumed_names` leaves out omitted inputs, whose positions count here.
-        found: list[list[str]] = []
-        for node in self.nodes:
-            inputs = list(node.input)
-            if any([part.g is not None or part.graphs for part in node.attribute]):
-                inputs += [name for name in consumed_names(node) if name not in node.input]
-            found.append(inputs)
-        return found
+        consumed = [node.input for node in self.nodes]
+        for position, node in enumerate(self.nodes):
+            if node.attribute and any([part.g is not None or part.graphs for part in node.attribute]):
+                names = [name for name in consumed_names(node) if name not in node.input]
+                consumed[position] = (*node.input, *names)
+        return consumed
 
     @cached_property
     def uses(self) -> dict[str, list[tuple[int, int]]]:
@@ -156,7 +155,8 @@ class Flow:
         yield from range(len(self.nodes))
 
     def _sources(self, position: int) -> list[int]:
-        return [self.producer(name) for name in self.consumed[position]]
+        producers = self._producers
+        return [producers[name] for name in self.consumed[position] if name in producers]
 
     @cached_property
     def shape_nodes(self) -> set[int]:

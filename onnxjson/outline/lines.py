@@ -121,7 +121,8 @@ class _Outliner:
                 merge(units)
                 units = units.merged()
             items = self._items[scope] = joined(fold(statements(flow, units.ordered())), flow.outputs)
-            self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
+            if scope.owner is not None:
+                self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
             self._own(flow, items)
 
     def lines(self) -> Iterator[Line]:

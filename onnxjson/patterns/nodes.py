@@ -231,11 +231,16 @@ class Nodes:
         known = self.literals.known(scope) or names
         for slot, want in wanted:
             for name in names[slot : slot + 1] if is_ordered else names:
-                if name and name in known and is_like(new_value((Index.defining_scope(scope, name), name)), want):
+                if name and name in known and is_like(self.value(scope, name), want):
                     break
             else:
                 return False
         return True
+
+    def value(self, scope: Scope, name: str) -> Value:
+        """Return the value that a name stands for in a graph."""
+        is_inner = scope.outer is None and (name in scope.producers or name in scope.initializers)
+        return new_value((scope if is_inner else Index.defining_scope(scope, name), name))
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
         """Return the node that produces a value; see `Index.producer`."""
