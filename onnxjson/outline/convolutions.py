@@ -54,13 +54,13 @@ def merge_excitations(graph: Units) -> None:
 
 def _gate(graph: Units, name: str, value: str) -> list[int]:
     """The units from the mean of a value to a gate between 0 and 1, over two convolutions; none if it is not one."""
-    found: list[int] = []
+    chain: list[int] = []
     activations: list[str] = []
-    while len(found) < _GATE and (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
+    while len(chain) < _GATE and (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
         unit = graph.units[number]
-        found.insert(0, number)
+        chain.insert(0, number)
         if unit.head in ("GlobalAveragePool", "ReduceMean") and unit.operands[0] == value:
-            return found if activations[:1] in (["Sigmoid"], ["HardSigmoid"]) and "Conv" in activations else []
+            return chain if activations[:1] in (["Sigmoid"], ["HardSigmoid"]) and "Conv" in activations else []
         if unit.head == "Conv":
             activations += [_NAMES[text] for key, text in unit.keywords if key == "act"]
         if unit.head not in ("Conv", *_NAMES.values()):

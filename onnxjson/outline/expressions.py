@@ -88,7 +88,7 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     uses.update(list(flow.outputs))
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
-    found: dict[int, Statement] = {}
+    written: dict[int, Statement] = {}
     for number, unit in enumerate(units):
         parts = _operands(flow, unit, pending)
         expression = _combined(flow, unit, parts)
@@ -97,7 +97,7 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
             if not inner:
                 break
             widest = max(inner, key=lambda name: (parts[name].size, parts[name].depth))
-            found[places[widest]] = Statement((widest,), pending.pop(widest))
+            written[places[widest]] = Statement((widest,), pending.pop(widest))
             parts[widest] = Expression((Ref(widest),), (), ())
             expression = _combined(flow, unit, parts)
         for name in unit.operands:
@@ -107,10 +107,10 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
         if is_single and not _is_residual(unit, parts, uses):
             pending[shown[0]], places[shown[0]] = expression, number
         else:
-            found[number] = Statement(shown or unit.outputs[:1], expression)
+            written[number] = Statement(shown or unit.outputs[:1], expression)
     for name, expression in pending.items():
-        found[places[name]] = Statement((name,), expression)
-    return [found[number] for number in sorted(found)]
+        written[places[name]] = Statement((name,), expression)
+    return [written[number] for number in sorted(written)]
 
 
 def _has_options(parts: dict[str, Expression]) -> bool:
@@ -197,10 +197,10 @@ def _order(part: Expression) -> int:
 
 def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces with neighbouring texts as one."""
-    found: list[Piece] = []
+    merged: list[Piece] = []
     for piece in pieces:
-        if isinstance(piece, str) and found and isinstance(found[-1], str):
-            found[-1] += piece
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
         elif piece != "":
-            found.append(piece)
-    return tuple(found)
+            merged.append(piece)
+    return tuple(merged)

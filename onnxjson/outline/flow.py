@@ -170,20 +170,22 @@ class Flow:
     @cached_property
     def entering(self) -> set[int]:
         """The nodes from which every way to an output enters a shape, size, axis, index or the like."""
-        found: set[int] = set()
+        entering: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
             if operator(node) not in _ARITHMETIC or self.is_constant(position):
                 continue
             uses = [use for name in node.output for use in self.uses.get(name, ())]
-            if uses and all([user >= 0 and (user in found or self.is_shape_input(user, slot)) for user, slot in uses]):
-                found.add(position)
-        return found
+            if uses and all(
+                [user >= 0 and (user in entering or self.is_shape_input(user, slot)) for user, slot in uses]
+            ):
+                entering.add(position)
+        return entering
 
     @cached_property
     def _sized(self) -> set[int]:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
-        found: set[int] = set()
+        sized: set[int] = set()
         values: set[str] = set()
         outputs = self.outputs.keys()
         for position in self.order:
@@ -197,8 +199,8 @@ class Flow:
             ):
                 values.update(node.output)
                 if outputs.isdisjoint(node.output):
-                    found.add(position)
-        return found
+                    sized.add(position)
+        return sized
 
     def is_of_sizes(self, name: str) -> bool:
         """Whether a value is computed from sizes and constants alone."""

@@ -191,7 +191,7 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     for number in range(1, most):
         now: dict[str, str] = {}
         start = begin + number * period
-        found: dict[tuple[int, int], str] = {}
+        kinds_now: dict[tuple[int, int], str] = {}
         places: _Places = {}
         for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
@@ -205,13 +205,13 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
                 kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
                 if kind == "handed":
                     places[line, place] = (one.name, before[two.name])
-                found[line, place] = kind
+                kinds_now[line, place] = kind
                 if is_inner:
                     return number, handed, _differing(kinds)
             now.update(zip(other.outputs, model.outputs, strict=True))
-        if number > 1 and (found != kinds or places != handed):
+        if number > 1 and (kinds_now != kinds or places != handed):
             return number, handed, _differing(kinds)
-        kinds, handed, before = found, places, now
+        kinds, handed, before = kinds_now, places, now
     return most, handed, _differing(kinds)
 
 

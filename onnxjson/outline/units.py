@@ -160,10 +160,10 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     hidden = _HIDDEN.get(name, ())
     operands = tuple(
         [
-            each
-            for slot, each in enumerate(inputs)
-            if not (slot in hidden and (not each or flow.is_operand(each)))
-            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(each))
+            operand
+            for slot, operand in enumerate(inputs)
+            if not (slot in hidden and (not operand or flow.is_operand(operand)))
+            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand))
         ]
     )
     while operands and not operands[-1]:
@@ -193,15 +193,15 @@ def _changed(
     given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: tuple[str, ...] | None = None
 ) -> list[tuple[str, str]]:
     """The attributes that differ from their defaults, as keywords."""
-    found = []
+    changed = []
     for name in sorted(given) if names is None else names:
         attribute = given.get(name)
         if attribute is None or attribute.g is not None or attribute.graphs or attribute.t is not None:
             continue
         if name in defaults and value_of(defaults[name]) == value_of(attribute):
             continue
-        found.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
-    return found
+        changed.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
+    return changed
 
 
 def attribute_text(attribute: Attribute) -> str:
@@ -228,18 +228,18 @@ def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tupl
     dims = () if weight is None or weight.tensor is None else weight.tensor.dims
     kernel = tuple(ints.get("kernel_shape") or dims[2:])
     channels = 0 if not dims else dims[0] if node.op_type != "ConvTranspose" else dims[1] * _int(given, "group", 1)
-    found = [("", "x".join(map(str, kernel)))] if kernel else []
+    keywords = [("", "x".join(map(str, kernel)))] if kernel else []
     if channels:
-        found.append(("out", str(channels)))
+        keywords.append(("out", str(channels)))
     strides, dilations = ints.get("strides") or (1,), ints.get("dilations") or (1,)
     if set(strides) != {1}:
-        found.append(("stride", _one_or_all(strides)))
+        keywords.append(("stride", _one_or_all(strides)))
     if set(dilations) != {1}:
-        found.append(("dilation", _one_or_all(dilations)))
+        keywords.append(("dilation", _one_or_all(dilations)))
     group = _int(given, "group", 1)
     if group != 1:
-        found.append(("depthwise", "") if group == channels else ("groups", str(group)))
-    return found
+        keywords.append(("depthwise", "") if group == channels else ("groups", str(group)))
+    return keywords
 
 
 def _int(given: Mapping[str, Attribute], name: str, default: int) -> int:

@@ -278,15 +278,15 @@ class Matcher:
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
     ) -> State | Iterator[State] | None:
         names = ref.node.input
-        there = len(names)
-        while there and not names[there - 1]:
-            there -= 1
-        if there > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
-            missed = miss(state, partial(mismatches.more_inputs, ref, there, len(wanted)), ref)
+        given = len(names)
+        while given and not names[given - 1]:
+            given -= 1
+        if given > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
+            missed = miss(state, partial(mismatches.more_inputs, ref, given, len(wanted)), ref)
             if missed is None:
                 return None
             state = missed
-        count = max(len(wanted), there)
+        count = max(len(wanted), given)
         if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
             return with_inputs(state, wanted, range(len(wanted)), ref)
         orders = self._orders(wanted, count, ref, is_exact=not state.slack)

@@ -159,10 +159,10 @@ class _Words:
         return Value(_unescaped(quoted[1]), quoted=True)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        assert found is not None  # each of these patterns also matches the empty text
-        self._at = found.end()
-        return found[0]
+        taken = pattern.match(self._text, self._at)
+        assert taken is not None  # each of these patterns also matches the empty text
+        self._at = taken.end()
+        return taken[0]
 
 
 def _called(text: str) -> str:
