@@ -143,7 +143,8 @@ def finding_line(finding: "Finding") -> str:
         place = f"{finding.file}: {finding.address}" if finding.file else finding.address
     severity = click.style(f"{finding.severity}[{finding.code}]", fg=_COLOURS[finding.severity])
     hint = f"; {finding.hint}" if finding.hint else ""
-    return (f"{line(place)}: " if place else "") + severity + ": " + line(finding.message + hint)
+    outline = f" (in the line {quoted(finding.outline)})" if finding.outline else ""
+    return (f"{line(place)}: " if place else "") + severity + ": " + line(finding.message + hint + outline)
 
 
 def findings(found: "Sequence[Finding]", *, limit: int | None = None) -> None:

@@ -102,7 +102,7 @@ class Words(click.ParamType[str]):
 def _texts(words: Sequence[str], key: str) -> list[str]:
     """The values that nodes of the first model have, as a term compares them."""
     from onnxjson.model.index import Index
-    from onnxjson.patterns.selector_terms import property_texts
+    from onnxjson.patterns.selector_terms import OUTLINE_KEYS, outline_nodes, property_texts
     from onnxjson.storage import files
 
     model = next((word for word in words if word.lower().endswith(KNOWN_ENDINGS) and Path(word).is_file()), None)
@@ -114,6 +114,8 @@ def _texts(words: Sequence[str], key: str) -> list[str]:
         return []
     if key == "attr":
         return sorted({each.name or "" for ref in index.node_refs for each in ref.node.attribute})
+    if key in OUTLINE_KEYS:
+        return [*outline_nodes(index, key)]
     return sorted({text for ref in index.node_refs for text in property_texts(ref, key)})
 
 

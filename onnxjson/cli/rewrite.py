@@ -18,13 +18,10 @@ from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.script import parse_edit
-from onnxjson.editing.spelling import build, option_of, positional, spell_words
+from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, positional, spell_words, texts_of
 from onnxjson.editing.values import plain_value, write_value
 from onnxjson.storage.external_files import files_written
 from onnxjson.storage.files import Loaded
-
-_SHIELD: Final = "\0"
-"""Prefix of a word that only looks like an option; no argument of a program can contain it."""
 
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*|-Infinity")
 
@@ -63,7 +60,7 @@ class EditCommand(options.Command):
             click.echo(ctx.get_help())
             ctx.exit(2)
         # A value may be a negative number, which is not an option.
-        return super().parse_args(ctx, [_SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
+        return super().parse_args(ctx, [SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the parameters of the edit, then the options of all edits."""
@@ -74,8 +71,8 @@ class EditCommand(options.Command):
         options.write_options(ctx, formatter, [each for each in self.get_params(ctx) if each.name not in own])
 
     def _run(self, words: Sequence[str], **given: Any) -> None:
-        words = [word.removeprefix(_SHIELD) for word in words]
-        texts = _texts(self.parameters, given)
+        words = [word.removeprefix(SHIELD) for word in words]
+        texts = texts_of(self.edit, given)
         missing = sum(each.required and each.name not in texts for each in positional(self.edit))
         paths = words[: _count_of_models(words, missing)]
         if not paths:
@@ -176,29 +173,11 @@ def _arguments(edit: type[Edit]) -> str:
 
 
 def _option(parameter: Parameter) -> click.Option:
-    """The option of a parameter; its value stays a string until all are known."""
-    option = option_of(parameter)
-    name = f"parameter_{parameter.field}"
-    if parameter.shape.form == "flag":
-        return click.Option([f"{option}/--no-{option[2:]}", name], default=None, help=parameter.description)
-    kind: click.ParamType[Any] = click.STRING
-    if parameter.shape.form == "choice":
-        kind = click.Choice(parameter.shape.choices)
-    elif parameter.role == "file":
-        kind = FilePath()
-    return click.Option([option, name], type=kind, multiple=True, metavar=parameter.metavar, help=parameter.description)
-
-
-def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, list[str]]:
-    texts: dict[str, list[str]] = {}
-    for parameter in parameters:
-        value = given[f"parameter_{parameter.field}"]
-        if parameter.shape.form == "flag":
-            if value is not None:
-                texts[parameter.name] = [] if value else ["no"]
-        elif value:
-            texts[parameter.name] = [str(each).removeprefix(_SHIELD) for each in value]
-    return texts
+    """The option of a parameter; shells complete names of files."""
+    option = click_option(parameter)
+    if parameter.role == "file":
+        option.type = FilePath()
+    return option
 
 
 def _described(parameter: Parameter) -> tuple[str, str]:

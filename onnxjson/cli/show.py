@@ -16,6 +16,7 @@ from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorErro
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.outline.lines import Outline, outline_of
+from onnxjson.outline.places import LARGEST
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select
@@ -37,9 +38,6 @@ from onnxjson.storage import files, safetensors
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
-_OUTLINED: Final = 10_000
-"""Nodes of a model whose outline is computed for its summary."""
-
 _OUTLINE: Final = 30
 """Lines of an outline with which a summary begins."""
 
@@ -224,7 +222,7 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
 
 def _beginning(opened: _Opened) -> list[str]:
     """The outline with which a summary begins, if it is short; that of a big model would take longer than the rest."""
-    if len(opened.index.node_refs) > _OUTLINED:
+    if len(opened.index.node_refs) > LARGEST:
         return []
     try:
         lines = [*outline_lines(outline_of(opened.model, opened.index))]
@@ -264,7 +262,8 @@ def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Pat
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None
-    return model_page.model_html(opened.path.name, opened.index, cost, overlays)
+    outline = _outline(opened, {}) if len(opened.index.node_refs) <= LARGEST else None
+    return model_page.model_html(opened.path.name, opened.index, cost, overlays, outline)
 
 
 def _select(

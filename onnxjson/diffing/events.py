@@ -157,6 +157,8 @@ class Event(msgspec.Struct, frozen=True):
     """None unless it rewrites nodes; "not-run" until both sides are run (`onnxjson.running.proof`)."""
     evidence: str = ""
     """Readable basis of the verdict: largest difference, number of inputs."""
+    where: str = ""
+    """In reports: where its places are in the outline, ``in all 4 layers: Attention.scale 0.125 -> 0.25``, visible."""
 
     @property
     def count(self) -> int:

@@ -22,6 +22,8 @@ from onnxjson.model.operators import ir_version_for, plain_domain
 from onnxjson.model.walking import walk
 from onnxjson.patterns.names import TensorRef
 
+__all__ = ["SetDoc", "SetIrVersion", "SetMetadata"]
+
 DescribedTensor = Annotated[
     str | None,
     Role("tensor"),
@@ -103,6 +105,7 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
     the doc string.
     """
 
+    group: ClassVar = "names"
     reads_shapes = False
     words: ClassVar = ("text",)
     examples: ClassVar = (
@@ -140,6 +143,7 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
     An existing entry with the key keeps its position; a new entry is added at the end.
     """
 
+    group: ClassVar = "names"
     reads_shapes = False
     words = ("key", "value")
     examples = (
@@ -255,6 +259,7 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     A version that is too old for something in the model is refused, with a list of what needs a newer one.
     """
 
+    group: ClassVar = "model"
     reads_shapes = False
     words: ClassVar = ("version",)
     examples: ClassVar = ('{"edit": "set-ir-version", "version": 10}',)

@@ -1,7 +1,7 @@
 """Edits of attributes; and nodes with attributes, tensors and values made from Python values."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import pybase64
 from msgspec import Meta
@@ -29,6 +29,8 @@ from onnxjson.model.types import parse_data_type, parse_type
 from onnxjson.storage.constant_reading import Kind
 from onnxjson.storage.numpy_constants import from_array
 
+__all__ = ["RemoveAttribute", "SetAttribute"]
+
 DTYPE_ATTRIBUTES: Final = frozenset({"to", "dtype", "output_dtype", "output_datatype", "stash_type"})
 """Integer attributes of operators of ONNX that are numbers of dtypes."""
 _INT: Final = 2
@@ -42,6 +44,7 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
     attribute keeps its position and doc string; a new attribute is added at the end.
     """
 
+    group: ClassVar = "attributes"
     reads_shapes = False
     words = ("node", "attribute", "value")
     examples = (
@@ -87,6 +90,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
     Nodes without the attribute stay as they are. At least one node must have it, and no operator may require it.
     """
 
+    group: ClassVar = "attributes"
     reads_shapes = False
     words = ("node", "attribute")
     examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)

@@ -3,7 +3,8 @@
 A rule returns the axes of each output, with None for an axis whose size is independent of the batch. It raises
 `BlockedError` if the operator would mix samples, or if a size cannot follow. The rules cover all versions in the
 documentation of the operators of ONNX (Operators.md). `batch_layout_rules` has the operators that move, join and fill,
-`batch_element_rules` those that select elements or compute shapes; `RULES` joins them all.
+`batch_element_rules` those that select elements or compute shapes, `batch_body_rules` If, Loop and Scan; `RULES` joins
+them all.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +27,11 @@ from onnxjson.editing.batch_axes import (
     size,
     without,
 )
+from onnxjson.editing.batch_body_rules import BODY_RULES
 from onnxjson.editing.batch_element_rules import ELEMENT_RULES
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
 from onnxjson.model.display import listed, visible
-from onnxjson.model.index import Scope
 
 _TIME: Final = "axis {} of its input is the time, where each step depends on those before"
 
@@ -401,98 +402,9 @@ _NOT_FOLLOWED: Final[dict[str, str]] = {
 }
 
 
-_ONE_CONDITION: Final = "its condition is one for all samples"
-
-
-def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
-    """Outputs on which all branches agree."""
-    refuse_batch(call.axes(0) or (), _ONE_CONDITION)
-    results = []
-    for body in bodies:
-        call.tracer.trace(body)
-        results.append(_body_outputs(call, body))
-    outputs: list[Axes] = []
-    for slot in range(len(call.node.output)):
-        axes = [each[slot] for each in results if slot < len(each)]
-        if not axes or any([_batch_only(each) != _batch_only(axes[0]) for each in axes]):
-            raise BlockedError("its branches treat the batch in different ways")
-        outputs.append(axes[0])
-    return outputs
-
-
-def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
-    """Carried values, then the values that are stacked by iteration."""
-    body = bodies[0]
-    if call.tracer.mixes and [each.value for each in call.elements(0) or ()] == [call.batch]:
-        raise BlockedError(f"it runs {call.batch} times, which may be the old size")
-    carried = len(call.node.input) - 2
-    for place in range(carried):
-        _give(call, body, 2 + place, call.needed(2 + place))
-    call.tracer.trace(body)
-    condition, *results = _body_outputs(call, body)
-    refuse_batch([*(call.axes(1) or ()), *condition], _ONE_CONDITION)
-    for place, axes in enumerate(results[:carried]):
-        _check_carried(call.needed(2 + place), axes)
-    return [*results[:carried], *[[None, *axes] for axes in results[carried:]]]
-
-
-def _scan(call: Call, bodies: Sequence[Scope]) -> Outputs:
-    """States, then the values that are stacked by iteration."""
-    body = bodies[0]
-    count = call.number("num_scan_inputs", 0)
-    states = len(call.node.input) - count
-    if call.opset < 9:
-        raise BlockedError("the Scan of opset 8 is not supported")
-    along = call.list_of("scan_input_axes") or (0,) * count
-    for place in range(len(call.node.input)):
-        axes = call.needed(place)
-        if place >= states:
-            axis = along[place - states] % len(axes)
-            refuse_batch([axes[axis]], "it iterates over the samples")
-            axes = (*axes[:axis], *axes[axis + 1 :])
-        _give(call, body, place, axes)
-    call.tracer.trace(body)
-    results = _body_outputs(call, body)
-    for place, axes in enumerate(results[:states]):
-        _check_carried(call.needed(place), axes)
-    added = call.list_of("scan_output_axes") or (0,) * len(results)
-    outputs: list[Sequence[Axis | None]] = list(results[:states])
-    for place, axes in enumerate(results[states:]):
-        axis = added[place] % (len(axes) + 1)
-        outputs.append([*axes[:axis], None, *axes[axis:]])
-    return outputs
-
-
-def _give(call: Call, body: Scope, place: int, axes: Axes) -> None:
-    """Set the axes of an input of a body."""
-    names = [*body.inputs]
-    if place < len(names) and any(map(has_batch, axes)):
-        call.tracer.found.setdefault(body, {})[names[place]] = axes
-
-
-def _body_outputs(call: Call, body: Scope) -> list[Axes]:
-    found: list[Axes] = []
-    for name in body.output_names:
-        axes = call.tracer.axes(body, name or "")
-        if axes is None:
-            raise BlockedError("the shape of an output of its body is not known")
-        found.append(axes)
-    return found
-
-
-def _check_carried(before: Axes, after: Axes) -> None:
-    """Raise unless a carried value has the batch where it had it before the iteration."""
-    if _batch_only(before) != _batch_only(after):
-        raise BlockedError("a carried value has the batch in another place afterwards")
-
-
-def _batch_only(axes: Axes) -> list[Axis]:
-    return [axis if has_batch(axis) else () for axis in axes]
-
-
 RULES: Final = Rules(
     nodes={**LAYOUT_RULES, **{name: rule for rule, names in _OPERATORS.items() for name in names.split()}},
-    bodies={"If": _if, "Loop": _loop, "Scan": _scan},
+    bodies=BODY_RULES,
     elements=ELEMENT_RULES,
     refused={
         **{name: MixedError(reason) for name, reason in _MIXING.items()},

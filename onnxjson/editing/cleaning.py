@@ -23,6 +23,8 @@ from onnxjson.model.payloads import CHUNK, Payload
 from onnxjson.model.tensors import needed_bytes, numpy_dtype
 from onnxjson.model.walking import Body, called_functions, rebuild, replace_at, replace_records
 
+__all__ = ["Prune", "Strip"]
+
 Filling = Literal["zeros", "random"]
 
 SMALLEST: Final = 64
@@ -96,6 +98,7 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
     quantization annotations.
     """
 
+    group: ClassVar = "model"
     examples: ClassVar = ('{"edit": "prune"}', '{"edit": "prune", "what": ["initializers"]}')
 
     what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = ("nodes", "initializers")
@@ -244,6 +247,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     that a model can be profiled, or a problem reported, without revealing the weights.
     """
 
+    group: ClassVar = "names"
     words: ClassVar = ("what",)
     examples: ClassVar = (
         '{"edit": "strip"}',

@@ -1,7 +1,7 @@
 """Edits that take models apart and join them: extract and combine."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,8 @@ from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index
 
+__all__ = ["Combine", "Extract"]
+
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
     """Keep only the part of the model between some values.
@@ -26,6 +28,7 @@ class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
     become inputs. Constants are included. Types that the model does not state are inferred.
     """
 
+    group: ClassVar = "model"
     words = ()
     examples = (
         '{"edit": "extract", "outputs": ["features"]}',
@@ -61,6 +64,7 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
     metadata are merged. All differences are reported.
     """
 
+    group: ClassVar = "model"
     words = ("with",)
     examples = (
         '{"edit": "combine", "with": "head.onnx", "join": ["features=x"]}',

@@ -6,6 +6,7 @@ Python, on the command line, in scripts and in forms::
     class RemoveAttribute(Edit, frozen=True, kw_only=True, tag="remove-attribute"):
         \"""Remove an attribute from nodes.\"""
 
+        group = "attributes"
         words = ("node", "attribute")
         examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
 
@@ -15,7 +16,7 @@ Python, on the command line, in scripts and in forms::
         def change(self, workspace: Workspace) -> Outcome: ...
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,6 +27,9 @@ from onnxjson.model.errors import EditError, ParameterError
 
 if TYPE_CHECKING:
     from onnxjson.editing.workspace import Workspace
+
+
+GROUPS: Final = ("nodes", "attributes", "constants", "interface", "shapes", "names", "model")
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
@@ -73,6 +77,8 @@ class Outcome(NamedTuple):
 class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="edit", eq=False):
     """Base class of all edits."""
 
+    group: ClassVar[str]
+    """What it changes, one of `GROUPS`; lists of edits are in their order."""
     reads_shapes: ClassVar[bool] = True
     """Whether it reads stated shapes, which must be correct then."""
     examples: ClassVar[tuple[str, ...]] = ()

@@ -20,6 +20,8 @@ from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
 from onnxjson.model.walking import walk
 from onnxjson.storage.external import Resolver
 
+__all__ = ["DeduplicateInitializers"]
+
 _HELD: Final = 64
 """Size up to which contents are compared directly and not by their hash."""
 
@@ -38,6 +40,7 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
     considered; run constants-to-initializers first.
     """
 
+    group: ClassVar = "constants"
     examples: ClassVar = ('{"edit": "deduplicate-initializers"}',)
 
     least_bytes: Annotated[int, Meta(ge=0, description="Constants with fewer bytes stay.")] = 0

@@ -1,6 +1,6 @@
 """delete-node, the edit that removes nodes and connects their consumers to one of their inputs."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 
@@ -14,6 +14,8 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.types import format_data_type
 
+__all__ = ["DeleteNode"]
+
 _SHOWN: Final = 4
 
 
@@ -25,6 +27,7 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     of the input gets it.
     """
 
+    group: ClassVar = "nodes"
     words = ("node", "bypass")
     examples = (
         '{"edit": "delete-node", "node": "op:Identity"}',

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInf
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild
+
+__all__ = ["InferShapes"]
 
 _SHOWN = 5
 
@@ -192,6 +194,7 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
     filled in. A type that contradicts the inferred one stays and is reported.
     """
 
+    group: ClassVar = "shapes"
     examples = ('{"edit": "infer-shapes"}',)
 
     overwrite: Annotated[bool, Meta(description="Replace types that contradict the inferred ones.")] = False

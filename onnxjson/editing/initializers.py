@@ -19,6 +19,8 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.running.light_model import input_for
 
+__all__ = ["ConstantsToInitializers", "InitializersToConstants", "InitializersToInputs"]
+
 _FIRST_WITH_OWN_INITIALIZERS: Final = 4
 """First IR version in which an initializer need not be an input."""
 
@@ -33,6 +35,7 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
     comes from an attribute of a function. Doc string and metadata of a node move to the initializer.
     """
 
+    group: ClassVar = "constants"
     words: ClassVar = ("node",)
     examples: ClassVar = ('{"edit": "constants-to-initializers"}',)
 
@@ -91,6 +94,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
     Inputs with a default stay, and so do constants in external files, which few runtimes support in nodes.
     """
 
+    group: ClassVar = "constants"
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "initializers-to-constants", "tensor": "axes"}',)
 
@@ -144,6 +148,7 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
     An input with the constant as its default loses the default.
     """
 
+    group: ClassVar = "constants"
     words: ClassVar = ("tensor",)
     examples: ClassVar = (
         '{"edit": "initializers-to-inputs", "tensor": "fc.weight"}',

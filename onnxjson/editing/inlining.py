@@ -1,6 +1,7 @@
 """The edit inline-functions, by native code of onnx."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -16,6 +17,8 @@ from onnxjson.model.index import Index
 from onnxjson.model.walking import rebuild, with_nodes
 from onnxjson.running.light_model import LightModel
 
+__all__ = ["InlineFunctions"]
+
 
 class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-functions"):
     """Replace calls of the model's functions with the bodies of these functions.
@@ -23,6 +26,7 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
     Nodes of the bodies keep their metadata; that of the calls is lost.
     """
 
+    group: ClassVar = "nodes"
     examples = ('{"edit": "inline-functions"}',)
 
     def change(self, workspace: Workspace) -> Outcome:

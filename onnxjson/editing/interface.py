@@ -27,12 +27,15 @@ from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.running.inferred_types import InferredTypes
 
+__all__ = ["AddInput", "AddOutput", "RemoveInput", "RemoveOutput"]
+
 _SHOWN = 5
 
 
 class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
     """Add an input after the others."""
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor", "type")
     examples: ClassVar = ('{"edit": "add-input", "tensor": "mask", "type": "float32[N,128]"}',)
 
@@ -54,6 +57,7 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
 class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input"):
     """Remove an input that nothing uses; an input with a default becomes a constant."""
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-input", "tensor": "mask"}',)
 
@@ -89,6 +93,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
     is empty (zero for a scalar).
     """
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = (
         '{"edit": "add-output", "tensor": "/layer4/Relu_output_0"}',
@@ -161,6 +166,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
 class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output"):
     """Remove an output; its nodes stay unless `prune` is set. At least one output must be left."""
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-output", "tensor": "aux"}',)
 

@@ -24,6 +24,8 @@ _WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
     [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]
 )
 
+__all__ = ["NameNodes", "Prefix", "Rename", "SetName"]
+
 NameKind = Literal["tensor", "node", "any", "input", "output", "dim", "metadata"]
 
 
@@ -33,6 +35,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     If two different names would become equal, nothing is changed and all conflicts are listed.
     """
 
+    group: ClassVar = "names"
     words: ClassVar = ("kind", "from", "to")
     examples: ClassVar = (
         '{"edit": "rename", "kind": "input", "from": "input.1", "to": "image"}',
@@ -121,6 +124,7 @@ def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
 class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
     """Name every node that has no name, in all graphs and functions, with names that no other node has."""
 
+    group: ClassVar = "nodes"
     examples: ClassVar = ('{"edit": "name-nodes"}',)
 
     prefix: Annotated[str, Meta(description="The prefix of the new names, before the operator and a number.")] = ""
@@ -148,6 +152,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
 class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
     """Add a prefix to names of tensors and nodes, and to other kinds of names on request."""
 
+    group: ClassVar = "names"
     words: ClassVar = ("prefix",)
     examples: ClassVar = ('{"edit": "prefix", "prefix": "encoder/"}',)
 
@@ -310,6 +315,7 @@ class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     No other node of the graph may have the new name.
     """
 
+    group: ClassVar = "names"
     words: ClassVar = ("node", "name")
     examples: ClassVar = (
         '{"edit": "set-name", "node": "output:logits", "name": "head"}',

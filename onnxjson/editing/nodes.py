@@ -1,6 +1,6 @@
 """Edits of nodes and their inputs: add-node, replace-node, rewire and swap-inputs."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import attribute_types, known_attributes
 
+__all__ = ["AddNode", "ReplaceNode", "Rewire", "SwapInputs"]
+
 
 class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
@@ -36,6 +38,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     keeps its name, so its producer gets the new name.
     """
 
+    group: ClassVar = "nodes"
     reads_shapes = False
     words = ("op_type",)
     examples = (
@@ -124,6 +127,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
     By default the node keeps the attributes that the new operator has as well; the others are reported.
     """
 
+    group: ClassVar = "nodes"
     reads_shapes = False
     words = ("node", "op_type")
     examples = (
@@ -176,6 +180,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
     of their inputs are moved.
     """
 
+    group: ClassVar = "nodes"
     reads_shapes = False
     words = ("node", "input", "tensor")
     examples = (
@@ -233,6 +238,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
 class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
     """Exchange two inputs of nodes."""
 
+    group: ClassVar = "nodes"
     reads_shapes = False
     words = ("node", "first", "second")
     examples = ('{"edit": "swap-inputs", "node": "op:Sub"}',)

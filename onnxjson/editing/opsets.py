@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ from onnxjson.model.walking import replace_records
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.light_model import LightModel
 from onnxjson.running.opset_conversion import NEWER_VALUES
+
+__all__ = ["ConvertOpset", "StampOpset"]
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter (?:From|To) Version |No Previous Version of ")
 _REJECTED: Final = "the version converter of onnx rejects this model"
@@ -309,6 +311,7 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
     operators differ is reported. To convert them, use convert-opset.
     """
 
+    group: ClassVar = "model"
     words = ("version",)
     examples = ('{"edit": "stamp-opset", "version": 17}',)
 
@@ -346,6 +349,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     changes. ir_version stays.
     """
 
+    group: ClassVar = "model"
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -38,6 +38,8 @@ from onnxjson.patterns.mismatches import imported_versions, mistakes
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
 
+__all__ = ["ReplacePattern"]
+
 
 class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pattern"):
     """Replace what matches a pattern of operators with other operators.
@@ -48,6 +50,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     matches.
     """
 
+    group: ClassVar = "nodes"
     words = ("pattern", "replacement")
     examples = (
         '{"edit": "replace-pattern", "pattern": "Mul($x, Sigmoid($x))", "replacement": "Swish($x)"}',

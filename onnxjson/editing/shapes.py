@@ -7,11 +7,12 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.batch import divisors, follow_sizes, inputs_alike, resize
+from onnxjson.editing.batch import divisors, inputs_alike, resize
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, replace_dimension
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.reshaped_sizes import follow_sizes
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import dims_of, tensor_of, with_shape
 from onnxjson.editing.workspace import Workspace
@@ -27,6 +28,8 @@ from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
 
+__all__ = ["SetDim", "SetShape", "TransposeInput"]
+
 UNKNOWN = "?"
 """Spelling of a dimension without size and name."""
 
@@ -40,6 +43,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
     """
 
+    group: ClassVar = "shapes"
     words: ClassVar = ("tensor", "shape")
     examples: ClassVar = (
         '{"edit": "set-shape", "tensor": "image", "shape": ["N", 3, 256, 256]}',
@@ -78,6 +82,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
     """
 
+    group: ClassVar = "shapes"
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
         '{"edit": "set-dim", "dim": "batch", "size": 4}',
@@ -282,6 +287,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
     For an output, they convert the result of the model.
     """
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = (
         '{"edit": "transpose-input", "tensor": "image", "perm": [0, 3, 1, 2]}',

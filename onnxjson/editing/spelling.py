@@ -11,9 +11,10 @@ item, or has all items as JSON; integers and dimensions may be joined by commas.
 ``NAME=VALUE``. The spelling of passes (`onnxjson.optimizing.passes.catalogue`) shares `build` and the values.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.codecs.reading import tree as json_tree
 from onnxjson.codecs.reading.scan import scan as scan_json
@@ -30,8 +31,11 @@ from onnxjson.editing.declaration import (
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.values import ValueMistakeError, write_value
 from onnxjson.model.dimensions import split_dimensions
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
+
+if TYPE_CHECKING:
+    import click
 
 _OPENS_JSON: Final = ('"', "[", "{")
 _FLAGS: Final = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -71,43 +75,53 @@ class Scanned(NamedTuple):
 
 
 def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
-    """Separate options from other words.
+    """Separate options from other words, as the command of the edit does.
 
     Raises:
         ParameterError: an option is unknown, or its value is missing.
     """
-    known = {option_of(each): each for each in parameters(edit)}
-    given: dict[str, list[str]] = {}
-    free: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            free += rest
-            break
-        if not word.startswith("--"):
-            free.append(word)
-            continue
-        option, has_value, value = word.partition("=")
-        denied = "--" + option.removeprefix("--no-") if option.startswith("--no-") else ""
-        if option not in known and denied in known and known[denied].shape.form == "flag" and not has_value:
-            given.setdefault(known[denied].name, []).append("no")
-            continue
-        if option not in known:
-            hint = suggest(option, known) or f"there are {', '.join(known)}"
-            raise ParameterError(f"{name_of(edit)} has no {visible(option)}; {hint}")
-        parameter = known[option]
+    import click
+
+    end = words.index("--") if "--" in words else len(words)
+    # One dash begins no option of an edit, but a negative number.
+    shielded = [SHIELD + word if re.match("-[^-]", word) else word for word in words[:end]]
+    command = click.Command(name_of(edit), params=[click_option(each) for each in parameters(edit)])
+    try:
+        given, free, _ = command.make_parser(click.Context(command)).parse_args([*shielded, *words[end:]])
+    except click.UsageError as error:
+        raise ParameterError(f"{name_of(edit)}: {error.format_message()}") from None
+    return Scanned(texts_of(edit, given), [word.removeprefix(SHIELD) for word in free])
+
+
+SHIELD: Final = "\0"
+"""Prefix of a word that only looks like an option; no argument of a program can contain it."""
+
+
+def click_option(parameter: Parameter) -> "click.Option":
+    """Return the option of a parameter; its value stays a string until all are known."""
+    import click
+
+    option = option_of(parameter)
+    name = f"parameter_{parameter.field}"
+    if parameter.shape.form == "flag":
+        return click.Option([f"{option}/--no-{option[2:]}", name], default=None, help=parameter.description)
+    kind: click.ParamType[Any] = click.STRING
+    if parameter.shape.form == "choice":
+        kind = click.Choice(parameter.shape.choices)
+    return click.Option([option, name], type=kind, multiple=True, metavar=parameter.metavar, help=parameter.description)
+
+
+def texts_of(edit: type[Edit], given: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the texts of each parameter that is given, as `Scanned.given` has them, from the values of its option."""
+    texts: dict[str, list[str]] = {}
+    for parameter in parameters(edit):
+        value = given.get(f"parameter_{parameter.field}")
         if parameter.shape.form == "flag":
-            if has_value:
-                raise ParameterError(f"{name_of(edit)}: {option} has no value; write {option} or --no-{option[2:]}")
-            given.setdefault(parameter.name, [])
-            continue
-        if not has_value:
-            if not rest:
-                raise ParameterError(f"{name_of(edit)}: {option} needs a value, {parameter.shape.fits}")
-            value = rest.pop(0)
-        given.setdefault(parameter.name, []).append(value)
-    return Scanned(given, free)
+            if value is not None:
+                texts[parameter.name] = [] if value else ["no"]
+        elif value:
+            texts[parameter.name] = [str(each).removeprefix(SHIELD) for each in value]
+    return texts
 
 
 def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Sequence[str]) -> AnyDeclared:

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ from onnxjson.patterns.names import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
 from onnxjson.storage.constant_reading import Encoded, Kind
 
+__all__ = ["CastTensor", "SetTensor"]
+
 _FORMS = ("value", "base64", "file")
 
 _CODES: Final = {6: "i", 7: "q"}
@@ -47,6 +49,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     lacks some, nothing is changed and they are named.
     """
 
+    group: ClassVar = "constants"
     reads_shapes = False
     words = ("tensor", "value")
     examples = (
@@ -160,6 +163,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     the dtype of an output of a node.
     """
 
+    group: ClassVar = "constants"
     reads_shapes = False
     words = ("tensor", "dtype")
     examples = (

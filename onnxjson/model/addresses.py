@@ -18,7 +18,6 @@ together: they are resolved at once, or not at all.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.model.display import listed, suggest, visible
@@ -159,12 +158,10 @@ def _quoted(text: str) -> str:
     return f'"{visible(text)}"'
 
 
-@cache
 def _names(message: type[Record]) -> tuple[str, ...]:
     return (*(field.name for field in FIELDS[message]), "unknown_fields")
 
 
-@cache
 def _record_fields(message: type[Record]) -> tuple[tuple[str, bool], ...]:
     """The fields that hold records: name, and whether they hold several."""
     return tuple((field.name, field.repeated) for field in FIELDS[message] if field.message is not None)

@@ -12,7 +12,6 @@ by one rule; they differ in the patterns that are infinite or not a number.
 import math
 import struct
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 BATCH_FROM = 4096
@@ -176,7 +175,6 @@ def _is_float32(decimal: float, data: bytes) -> bool:
         return False
 
 
-@lru_cache(maxsize=8192)
 def float32_text(data: bytes) -> str:
     """Return the canonical JSON token of one float32, given as its 4 bytes, little-endian."""
     value: float = _FLOAT32.unpack(data)[0]

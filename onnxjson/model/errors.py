@@ -61,6 +61,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """From 1; 0 where there is no text."""
     column: int = 0
     """From 1, in characters."""
+    outline: str = ""
+    """The line of the model's outline that has the node, made visible; "" where it is not known."""
 
     def __str__(self) -> str:
         file = visible(self.file, None)
@@ -135,6 +137,10 @@ class EditError(OnnxJsonError):
         """Address in the model before the edit."""
         self.position = position
         """Position among several edits, from 0."""
+
+
+class BrokenNodesError(EditError):
+    """After an edit, nodes could not have the shapes that they compute."""
 
 
 class UnloadableError(EditError):

@@ -250,12 +250,18 @@ class ModelMethods(Tabular):
         """Write the model to a file; see `onnxjson.save` for its format and options."""
         onnxjson.save(self, path)
 
-    def outline(self: Any) -> "onnxjson.Outline":
+    def outline(self: Any, *, infer: bool = False) -> "onnxjson.Outline":
         """Return the model on one page: lines of blocks, expressions and repeats, which own its nodes.
 
-        Types that the model states make it more precise: see the edit `infer-shapes`.
+        Types that the model states make it more precise. With `infer`, they are inferred first, as ``show --outline``
+        does, if they can be; the nodes are then those of the model with these types, at the same addresses.
         """
-        return onnxjson.outline_of(self)
+        if not infer:
+            return onnxjson.outline_of(self)
+        try:
+            return onnxjson.outline_of(onnxjson.apply(self, onnxjson.edits.InferShapes()))
+        except onnxjson.OnnxJsonError:  # the lines of a model with mistakes are less precise
+            return onnxjson.outline_of(self)
 
     def rewrite(
         self: Any, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None

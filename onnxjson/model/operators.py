@@ -245,7 +245,6 @@ def _formal_of_row(formal: FormalRow, row: OperatorRow) -> Formal:
     )
 
 
-@lru_cache(maxsize=256)
 def _types(names: tuple[str, ...]) -> tuple[d.Type, ...]:
     return tuple([type_of(each) for each in names])
 
@@ -304,7 +303,6 @@ def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
         return None
 
 
-@lru_cache(maxsize=4096)
 def since_version(domain: str | None, op_type: str | None, opset: int | None) -> int | None:
     """Return the version that introduced an operator as it is in an opset (None: the newest), or None if unknown."""
     schema = _schema(plain_domain(domain), op_type or "", opset)
@@ -340,14 +338,12 @@ def known_operators(domain: str | None) -> frozenset[str]:
     return frozenset(schema.name for schema in defs.get_all_schemas() if schema.domain == plain)
 
 
-@lru_cache(maxsize=1024)
 def known_attributes(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, bool] | None:
     """Return the attributes of an operator as of an opset, and whether it requires them; None if unknown."""
     schema = _schema(plain_domain(domain), op_type or "", opset)
     return None if schema is None else {name: each.required for name, each in schema.attributes.items()}
 
 
-@lru_cache(maxsize=256)
 def ir_version_for(domain: str, opset: int) -> int:
     """Return the lowest IR version that a model with this operator set may have; 1 if unknown."""
     from onnx import helper
@@ -355,7 +351,6 @@ def ir_version_for(domain: str, opset: int) -> int:
     return int(helper.OP_SET_ID_VERSION_MAP.get((plain_domain(domain) or "ai.onnx", opset), 1))
 
 
-@lru_cache(maxsize=512)
 def type_of(text: str) -> d.Type:
     """Return the type that onnx.defs spells ``seq(tensor(float))``, without a shape."""
     return parse_type(_TENSOR.sub(r"\1", text.strip()).replace("sparse_tensor(", "sparse("))

@@ -6,7 +6,6 @@ text (docs/format.md, section 7) can represent exactly; `with_storage` puts them
 """
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -196,7 +195,6 @@ def _strings(tensor: Tensor) -> "NDArray[Any]":
     return _shaped(elements, tensor)
 
 
-@cache
 def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
     """Return the little-endian dtype of a data type, numpy's or ml_dtypes' (not for strings)."""
     import ml_dtypes
@@ -237,7 +235,6 @@ def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     return Tensor(dims=dims, data_type=data_type, name=name, raw_data=data)
 
 
-@lru_cache
 def _data_type(dtype: "numpy.dtype[Any]") -> int | None:
     return dtypes.DATA_TYPES.get(dtype.name)
 
@@ -264,7 +261,6 @@ def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
         yield from _mistakes(tensor)
 
 
-@lru_cache(maxsize=4096)
 def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
     return None if any(dim < 0 for dim in dims) else byte_length(data_type, element_count(dims))
 

@@ -6,7 +6,6 @@ written in the full form of its message instead.
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeVar
 
 from msgspec.structs import astuple, replace
@@ -84,7 +83,6 @@ def innermost(declared: d.Type | None) -> d.Type | None:
     return declared
 
 
-@lru_cache(1024)
 def contradict(one: d.Type | None, other: d.Type | None) -> bool:
     """Whether two types that are stated of one tensor differ in the data type, the rank or a size."""
     tensor, other_tensor = [None if each is None else each.tensor_type for each in (one, other)]

@@ -50,6 +50,8 @@ class Line:
     """What it computes, without names: equal for lines that are alike but for names and weights."""
     name: str = ""
     """For a repeat, what the names of its nodes have in common, such as ``layers.{i}``."""
+    blocks: tuple[str, ...] = ()
+    """All blocks that it shows, the outermost first, without those of the lines inside it."""
 
     def __repr__(self) -> str:
         return f"<Line {self.text}: {counted(len(self.nodes), 'node')}>"
@@ -246,8 +248,9 @@ class _Outliner:
             text, closing, rest = text.rpartition(")")  # its closing bracket is that of the line
             text += "".join([f", {each}" for each in short]) + closing + rest
             inside = []
-        block = next(iter(same[0].expression.blocks), "")
-        return Line(text, tuple(self._nodes(same)), block, lines=tuple(inside), form=form)
+        blocks = same[0].expression.blocks
+        nodes = tuple(self._nodes(same))
+        return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
 
     def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[Line]:
         """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once."""

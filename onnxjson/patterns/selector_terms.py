@@ -14,7 +14,12 @@ from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_data_type, format_type, innermost
 
-KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope", "match")
+OUTLINE_KEYS: Final = ("block", "line", "repeat")
+"""The keys of terms that select nodes of lines of the outline."""
+
+_NODE_KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope", "match")
+
+KEYS: Final = (*_NODE_KEYS, *OUTLINE_KEYS)
 """The keys of terms, besides ``in``."""
 
 _KEY: Final = re.compile(rf"({'|'.join((*KEYS, 'in'))}):")
@@ -207,6 +212,32 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
             return [_shape(Index.type_of(ref.scope, name)) for name in node.output if name]
         case _:
             return scopes_of(node)
+
+
+def outline_nodes(index: Index, key: str) -> dict[str, list[NodeRef]]:
+    """Return the nodes by the texts that a term of the outline is compared with, in the order of the lines.
+
+    ``block:`` has the blocks that lines show, ``line:`` their numbers in ``show --outline``, from 1, and ``repeat:``
+    the names of repeats without ``{i}``, whole and without the scopes around, alone and with a round in brackets,
+    from 0.
+    """
+    by_text: dict[str, list[NodeRef]] = {}
+    for number, (_, line) in enumerate(index.model.outline(infer=True).walk(), 1):
+        texts: dict[str, Sequence[NodeRef]] = {}
+        if key == "block":
+            texts = dict.fromkeys(line.blocks, line.nodes)
+        elif key == "line":
+            texts = {str(number): line.nodes}
+        elif line.repeat > 1:
+            name = line.name.replace("{i}", "").rstrip("._-")
+            for called in dict.fromkeys((name, _SEPARATORS.split(name)[-1])):
+                texts[called] = line.nodes
+                for place in range(line.repeat):  # that of each round of a repeat around it
+                    texts[f"{called}[{place}]"] = [ref for nodes in line.rounds[place :: line.repeat] for ref in nodes]
+        for text, refs in texts.items():
+            same = [NodeRef(index.by_address[ref.scope.address], ref.position) for ref in refs]
+            by_text.setdefault(text, []).extend(same)
+    return by_text
 
 
 def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:

@@ -13,6 +13,9 @@ or by the exporter's metadata), ``match:'PATTERN'`` (the last node of each match
 `onnxjson.patterns.expression`), and ``in:main`` (no subgraphs, functions, training); one name without a key may be
 among them. A value with spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
 
+``block:Attention``, ``line:7`` and ``repeat:layers[2]`` select the nodes of lines of the outline: of those that show a
+block, of the line with this number in ``show --outline``, of a round of a repeat, or of all rounds without brackets.
+
 Names and regular expressions are looked for among node names, then output tensors; if they find different nodes
 in the two ways, the user has to choose. Nothing found is always an error that suggests similar names.
 """
@@ -129,6 +132,7 @@ class _Search:
         wanted = selector.in_main
         self._scopes = [scope for scope in index.scopes if wanted is None or (scope.kind == "main") == wanted]
         self._allowed = None if wanted is None else frozenset(self._scopes)
+        self._outlines: dict[str, dict[str, list[NodeRef]]] = {}
 
     @property
     def _refs(self) -> Sequence[NodeRef]:
@@ -188,6 +192,8 @@ class _Search:
         value = term.value
         if term.key == "match":
             return self._matching(value.text)
+        if term.key in terms.OUTLINE_KEYS:
+            return self._in_outline(term)
         if term.key == "domain":
             value = terms.Value(terms.domain_name(value.text), value.quoted)
         elif term.key == "scope":
@@ -203,6 +209,19 @@ class _Search:
             if refs:
                 return refs
         return []
+
+    def _in_outline(self, term: terms.Term) -> Sequence[NodeRef]:
+        by_text = self._outline_nodes(term.key)
+        for way in _ways(term.value):
+            refs = {ref for text, nodes in by_text.items() if way.fits(text) for ref in nodes}
+            if refs:
+                return [ref for ref in self._refs if ref in refs]
+        return []
+
+    def _outline_nodes(self, key: str) -> dict[str, list[NodeRef]]:
+        if key not in self._outlines:
+            self._outlines[key] = terms.outline_nodes(self._index, key)
+        return self._outlines[key]
 
     def _matching(self, pattern: str) -> Sequence[NodeRef]:
         model, index = self._index.model, self._index
@@ -305,7 +324,12 @@ class _Search:
                 opsets=imported_versions(self._index.model),
             )
             return next(mistaken, "`onnxjson find --why` shows what nearly matches")
-        texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
+        if term.key in terms.OUTLINE_KEYS:
+            texts = set(filter(None, self._outline_nodes(term.key)))
+            if term.key == "line" and texts:
+                return f"the outline has {len(texts)} lines; `onnxjson show MODEL --outline` shows them"
+        else:
+            texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"
         return suggest(term.value.text, texts) or _some("values", texts)

@@ -270,6 +270,8 @@ def event_article(
     if event.verdict is not None and says_verdict:
         yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
     yield "</header>\n"
+    if event.where:
+        yield f"<p>{page_text(event.where, 2000)}</p>\n"
     if event.evidence:
         yield f'<p class="soft">{page_text(event.evidence, 2000)}</p>\n'
     if pair is not None:

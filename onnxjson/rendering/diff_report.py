@@ -13,6 +13,7 @@ from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.model.weights import weight_tensors
 from onnxjson.rendering.cost_text import cost_rows
+from onnxjson.rendering.diff_where import with_places
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.values import weights
 
@@ -146,6 +147,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
+    events = with_places(events, alignment)
     base, target = alignment.base, alignment.target
     if [id(scope.graph) for scope in base.scopes] == [id(scope.graph) for scope in target.scopes]:
         target = base  # counted once

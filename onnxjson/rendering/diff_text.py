@@ -133,6 +133,8 @@ def event_lines(event: Event, column: int, width: int, *, details: bool, says_no
         *([Span(verdict, verdict_style(event))] if verdict else []),
     )
     yield from ((Span(" " * column), Span(text, "title")) for text in rest)
+    if event.where:
+        yield from paragraph(event.where, width, indent=column)
     if event.evidence and (details or event.verdict in (None, "different", "not-run")):
         evidence = paragraph(event.evidence, width, "quiet", indent=column)
         yield from itertools.islice(evidence, None if details else _MOST_EVIDENCE_LINES)
@@ -186,7 +188,8 @@ def _members(event: Event, width: int) -> Iterator[str]:
     firsts = [member.details[0] for member in members if member.details]
     is_stated = len(members) > 1 and any([detail.what in (RANK, THROUGH_SCALES) for detail in firsts])
     if len(members) > 1 and (is_common or (len(members) > _MOST_MEMBERS and not is_stated)):
-        yield from _places(members, width)
+        if not event.where:
+            yield from _places(members, width)
         distinct = tuple(dict.fromkeys([detail for member in members for detail in member.details]))
         if is_common or len(distinct) < _MOST_DETAILS:
             yield from _details(event, members[0] if is_common else Member((), (), details=distinct), width)

@@ -137,6 +137,8 @@ def _row(event: Event, *, with_verdict: bool) -> str:
 def _cells(event: Event, longest: int) -> str:
     """Return the kind of an event, its pattern with the values, and its places."""
     places = list(dict.fromkeys([code(place_text(member)) for member in event.members]))
+    if event.where:
+        places = [code(event.where, 2 * _LONGEST)]
     values = _values(event)
     return f"{event.kind} | {_title(event, longest)}{values and ': '}{values} | {listed(places, _MOST_PLACES)}"
 

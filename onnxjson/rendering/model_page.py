@@ -24,8 +24,10 @@ from onnxjson.model.operators import operator_name
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import shown_type
+from onnxjson.outline.lines import Outline
 from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 from onnxjson.rendering.diff_html import html_page, page_text
+from onnxjson.rendering.outline_page import outline_section
 
 STYLE: Final = "\n" + Path(__file__).with_name("model_page.css").read_text(encoding="utf-8")
 SCRIPT: Final = "\n" + Path(__file__).with_name("model_page.js").read_text(encoding="utf-8")
@@ -36,15 +38,18 @@ _STATISTICS: Final = 1 << 24  # elements of all constants whose statistics are c
 Overlays = Mapping[str, Mapping[str, float | str]]  # numbers or words about nodes: title -> address -> what is shown
 
 
-def model_html(name: str, index: Index, cost: Cost | None, overlays: Overlays) -> Iterator[str]:
-    """Yield the page in pieces."""
+def model_html(
+    name: str, index: Index, cost: Cost | None, overlays: Overlays, outline: Outline | None = None
+) -> Iterator[str]:
+    """Yield the page in pieces: inputs, outputs and the outline if there is one, then all nodes by scope."""
     data = json.dumps(_Page(index, cost, overlays).data(), ensure_ascii=True, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # so that no text of the model ends the element
+    start = f"<h1>{page_text(name)}</h1>\n"
     content = (
-        f"<h1>{page_text(name)}</h1>\n<div id=app><noscript>This page needs scripts.</noscript></div>\n"
+        "<div id=app><noscript>This page needs scripts.</noscript></div>\n"
         f'<script type="application/json" id=data>{data}</script>\n'
     )
-    return html_page(name, (content,), "onnxjson show", STYLE, SCRIPT)
+    return html_page(name, (start, *outline_section(index, outline), content), "onnxjson show", STYLE, SCRIPT)
 
 
 class _Page:

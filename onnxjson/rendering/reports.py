@@ -63,7 +63,7 @@ def _line(value: object) -> str:
 
 
 def _event(event: Event) -> str:
-    head = _line(picked(event, "kind count pattern verdict evidence"))
+    head = _line(picked(event, "kind count pattern where verdict evidence"))
     members = "".join(_list("", (_line(_member(member)) for member in event.members)))
     return f'{head[:-1]}, "members": {members}}}'
 

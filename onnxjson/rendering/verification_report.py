@@ -33,7 +33,7 @@ def verification_data(found: Verification, base: str, target: str, location: Loc
         "notes": found.notes,
     }
     if location is not None:
-        names = "base target nodes target_nodes value constants lost_constants=lost error_before=before"
+        names = "base target nodes target_nodes lines value constants lost_constants=lost error_before=before"
         places = [picked(each, names) | _figures_data(each.comparison) for each in location.places]
         data["location"] = picked(location, "run compared pairs problem") | {"places": places}
     return data
@@ -197,6 +197,8 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
         yield (Span(text, "plain" if number else "bad"),)
     if len(place.nodes) > _NODES:
         yield (Span(f"  ... {counted(len(place.nodes) - _NODES, 'node')} more", "quiet"),)
+    for line in place.lines[:_NODES]:
+        yield from paragraph(f"in the line: {line}", width, "plain", indent=4)
     if place.target:
         named = zip(place.target_nodes, place.target, strict=True)
         there = ", ".join([f"{node}  @{each}" for node, each in itertools.islice(named, _NODES)])

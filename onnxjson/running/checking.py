@@ -17,7 +17,7 @@ from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.display import counted
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, Model, Type
 from onnxjson.model.errors import (
     DecodeError,
@@ -34,6 +34,7 @@ from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.opset_checks import unknown_domains
 from onnxjson.model.types import contradict
+from onnxjson.outline.places import lines_of
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
@@ -216,6 +217,13 @@ def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     if loaded.format == "json" and any(each.address and not each.line for each in found):
         found = placed(skeleton(open_source(path)), found)  # hardly any position depends on long base64 values
     return [msgspec.structs.replace(each, file=str(path)) for each in found]
+
+
+def outlined(model: Model, found: list[Finding]) -> list[Finding]:
+    """`found` with the line of the outline of each node, unless the model is too large for that."""
+    lines = lines_of(model, [each.address for each in found])
+    texts = {address: visible(line.text, None) for address, line in lines.items()}
+    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in found]
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:

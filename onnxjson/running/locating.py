@@ -21,6 +21,7 @@ from onnxjson.model.dtypes import BITS
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.outline.places import lines_of
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.tasks import Compared, Failed, Refused
 from onnxjson.running.value_types import tensor_type
@@ -138,6 +139,8 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     """Operators and names of the nodes in the base; made visible."""
     target_nodes: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+    """Lines of the outline of the base that have these nodes, made visible; none for a very large model."""
     value: tuple[str, str]
     """Names of the value that differs, in both models."""
     comparison: Comparison
@@ -184,6 +187,14 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     problem = failure.problem if failure else f"the run {outcome.problem}" if outcome.problem else ""
     search = _Search(verifier, main, pairs, compared)
     places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
+    lines = lines_of(verifier.models.indices[0].model, [address for place in places for address in place.base])
+    places = [
+        msgspec.structs.replace(
+            place,
+            lines=tuple(dict.fromkeys([visible(lines[each].text, None) for each in place.base if each in lines])),
+        )
+        for place in places
+    ]
     return Location(
         places=tuple(places), compared=len(compared), pairs=len(pairs), run=trial.name, problem=problem,
         values=tuple([(pairs[number].target, each) for number, each in sorted(compared.items())]),

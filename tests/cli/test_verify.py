@@ -53,6 +53,9 @@ def test_locate_names_the_node(pair: tuple[Path, Path]) -> None:
     assert "constant factor has different elements" in result.stdout
     data = json.loads(run("verify", *pair, "--locate", "--json").stdout)
     assert data["location"]["places"][0]["base"] == ["/graph/node/0"]
+    (line,) = data["location"]["places"][0]["lines"]
+    assert line.startswith("y = ")
+    assert f"in the line: {line}" in result.stdout
 
 
 def test_a_wider_tolerance_takes_more(pair: tuple[Path, Path]) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from tests.benchmarks.diff_cases import optimized
+from tests.benchmarks.diff_environment import Environment
 from tests.diffing.edits import EDITS, STRUCTURAL, random_edits
 from tests.diffing.judging import Judge, Score, judge_events, pairs_of
 from tests.diffing.mutations import Mutation, mutated
 from tests.diffing.stacks import STYLES, WEIGHTS, Weights, stack, with_weights
+from tests.diffing.windows import windowed
 
 PAIRS = Path(__file__).parent.parent / "models" / "pairs"
 
@@ -127,3 +130,17 @@ def test_model_is_equal_to_itself(exports: list[Path]) -> None:
     for path in exports:
         assert onnxjson.diff(onnxjson.load(path), onnxjson.load(path)).equal
         assert not onnxjson.diff(onnxjson.load(path), onnxjson.load(path)).events
+
+
+@pytest.mark.parametrize("optimizer", ["onnxsim", "onnxoptimizer", "onnxslim"])
+def test_windows_of_an_optimized_model_are_paired_by_their_position(optimizer: str, tmp_path: Path) -> None:
+    path = tmp_path / "windows.onnx"
+    path.write_bytes(windowed(6).SerializeToString())
+    refused = list[str]()
+    (case,) = optimized(optimizer, [path], Environment(None, tmp_path / "cache"), refused)
+    alignment = onnxjson.diff(case.hidden.base, case.hidden.target).alignment
+    score = case.hidden.judge.score(pairs_of(alignment))
+    least = 0.97 if optimizer == "onnxslim" else 0.99
+    assert score.wanted > 100
+    assert score.precision >= least
+    assert score.recall >= least

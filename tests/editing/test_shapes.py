@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson.editing.applying import apply, run
-from onnxjson.editing.batch import regrouped
+from onnxjson.editing.reshaped_sizes import regrouped
 from onnxjson.editing.shapes import SetDim, SetShape
 from onnxjson.model.dimensions import substitute
 from onnxjson.model.document import Dimension, Model

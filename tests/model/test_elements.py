@@ -163,7 +163,7 @@ def comes_back(form: dtypes.FloatFormat, decimal: Decimal, bits: int) -> bool:
 def pure(patterns: numpy.ndarray) -> list[bytes]:
     """The tokens that the scalar function gives."""
     data = patterns.astype("<u4").tobytes()
-    return [dtypes.float32_text.__wrapped__(data[at : at + 4]).encode() for at in range(0, len(data), 4)]
+    return [dtypes.float32_text(data[at : at + 4]).encode() for at in range(0, len(data), 4)]
 
 
 @cache

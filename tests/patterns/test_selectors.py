@@ -1,9 +1,13 @@
 """Selectors: how a person names nodes and tensors."""
 
 import struct
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
+import onnxjson
 from onnxjson.model.document import (
     Attribute,
     Function,
@@ -17,7 +21,7 @@ from onnxjson.model.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.model.errors import AddressError, SelectorError
+from onnxjson.model.errors import AddressError, NoMatchError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
 from onnxjson.patterns.names import TensorRef
@@ -321,3 +325,53 @@ def test_hundred_thousand_nodes_are_searched_in_a_moment(selector: str) -> None:
     model = Model(graph=Graph(node=nodes))
     index = Index(model)
     assert select_nodes(model, index, selector)
+
+
+def _layers() -> Model:
+    """Three layers of four nodes, which are the rounds of a repeat: the second line of the outline, and that inside."""
+    nodes, x = [], "x"
+    for layer in range(3):
+        h, y, z, out = (f"{name}{layer}" for name in "hyzo")
+        for operator, inputs, output in (
+            ("MatMul", (x, f"{layer}a"), h),
+            ("Relu", (h,), y),
+            ("MatMul", (y, f"{layer}b"), z),
+            ("Add", (x, z), out),
+        ):
+            nodes.append(helper.make_node(operator, inputs, [output], f"/layers.{layer}/{output}/{operator}"))
+        x = out
+    weights = [
+        numpy_helper.from_array(np.full((4, 4), layer, np.float32), f"{layer}{part}")
+        for layer in range(3)
+        for part in "ab"
+    ]
+    x_type, out_type = (helper.make_tensor_value_info(name, 1, [2, 4]) for name in ("x", x))
+    graph = helper.make_graph(nodes, "layers", [x_type], [out_type], weights)
+    return onnxjson.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        ("repeat:layers", range(12)),
+        ("repeat:layers[2]", [8, 9, 10, 11]),
+        ("repeat:lay*[0] op:MatMul", [0, 2]),
+        ("line:3", range(12)),
+        ("block:Linear !op:Add !op:Relu", [0, 2, 4, 6, 8, 10]),
+        ("!repeat:layers[1] op:Relu", [1, 9]),
+    ],
+)
+def test_lines_of_the_outline_select_their_nodes(selector: str, found: Sequence[int]) -> None:
+    model = _layers()
+    assert [ref.position for ref in select_nodes(model, Index(model), selector)] == list(found)
+    assert [each.address for each in model.select(selector)] == [f"/graph/node/{at}" for at in found]
+
+
+def test_line_that_the_outline_lacks_is_an_error_with_what_it_has() -> None:
+    model = _layers()
+    with pytest.raises(NoMatchError, match=r"no node has line:9; the outline has 3 lines"):
+        select_nodes(model, Index(model), "line:9")
+    with pytest.raises(NoMatchError, match=r'no node has block:Attention; values are "Linear"'):
+        select_nodes(model, Index(model), "block:Attention")
+    with pytest.raises(NoMatchError, match=r"no node has repeat:layers\[3\]"):
+        select_nodes(model, Index(model), "repeat:layers[3]")

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import onnxjson
 from onnxjson.example import make_example
 from tests.cli.running import run
@@ -39,6 +41,28 @@ def test_page_has_nodes_values_attributes_statistics_and_costs(tmp_path: Path) -
     shapes = "g (float[4] x) => (float[2,2] y) <int64[2] shape = {2, -1}> { y = Reshape(x, shape) }"
     onnxjson.save(model_of(shapes), tmp_path / "m.onnx")
     assert "constant int64[2] min -1, mean 0.5, max 2" in data_of(page_of(tmp_path / "m.onnx"))["texts"]
+
+
+def test_page_begins_with_inputs_outputs_and_lines_that_open_their_nodes(tmp_path: Path) -> None:
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    page = page_of(tmp_path / "m.onnx")
+    outline, _, rest = page.partition("<section id=outline>")[2].partition("</section>")
+    assert "<div id=app>" in rest
+    assert "<b>inputs</b> <code>image: float32[N,1,8,8]</code>" in outline
+    assert "<b>outputs</b> <code>probabilities: float32[N,10]</code>" in outline
+    texts = re.findall(r"<summary><code>(.*?)</code></summary>", outline)
+    assert texts == run("show", tmp_path / "m.onnx", "--outline").stdout.splitlines()[1:]
+    addresses = re.findall(r"<small>@/graph/node/(\d)</small>", outline)
+    assert addresses == [str(place) for place in range(6)]
+    assert "<script" not in outline
+
+
+def test_page_of_a_large_model_begins_with_inputs_and_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.cli.show.LARGEST", 5)
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    page = page_of(tmp_path / "m.onnx")
+    assert "<b>inputs</b>" in page
+    assert "<summary>" not in page
 
 
 def test_no_text_of_a_model_leaves_its_place(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def _event_schema() -> Schema:
         kind={"enum": list(KINDS)},
         count=_about("Number of places where it happened.", _PLACES),
         pattern=_about("The change that all members have in common.", _STRING),
+        where=_about("Rounds of repeats of the outline and options of its lines that change, as text.", _STRING),
         verdict=_about(verdict, {"enum": [*get_args(Verdict), None]}),
         evidence=_about("How the verdict was found, as text.", _STRING),
         members=_array(_reference("member"), minItems=1),

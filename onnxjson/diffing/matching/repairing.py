@@ -1,12 +1,12 @@
 """Repair pairs: exchange the partners of similar branches, and follow names where structure leaves a choice."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT
-from onnxjson.diffing.matching.pairing import NodePairing
+from onnxjson.diffing.matching.pairing import NO_PART, GraphLists, NodePairing
 
 _LONGEST: Final = 64
 """Maximum number of nodes of a branch that are exchanged."""
@@ -44,6 +44,56 @@ def keep_equal(pairing: NodePairing) -> None:
         if base.labels[position] != base.labels[other] or base.inputs(position) != base.inputs(other):
             continue
         _exchange_if(operator.le, pairing, [(position, partner, other, wanted)])
+
+
+_CHAIN: Final = 8
+"""Maximum number of unpaired nodes between a node and the last one of its kind before the same consumer."""
+
+
+def keep_values(pairing: NodePairing) -> None:
+    """Pair the last of several nodes in a chain that became one: its value is the one that remains.
+
+    The nodes between them have no counterparts, and the same input of a pair consumes the value.
+    """
+    sides = (pairing.base, pairing.target_of), (pairing.target, pairing.base_of)
+    for (one, partners), (other, its_partners) in (sides, sides[::-1]):
+        for last, single in _same_values(one, partners, other, its_partners):
+            paired = its_partners[single]
+            if paired == UNMATCHED or (
+                (one.labels[last] == other.labels[single]) >= (one.labels[paired] == other.labels[single])
+                and _leads_to(one, partners, paired, last)
+            ):
+                if paired >= 0:
+                    pairing.part(paired if one is pairing.base else single)
+                pairing.pair(*((last, single) if one is pairing.base else (single, last)))
+
+
+def _same_values(
+    one: GraphLists, partners: Sequence[int], other: GraphLists, its_partners: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield unpaired nodes with a node of the same operator whose value the same input of a pair consumes."""
+    for last, partner in enumerate(partners):
+        if partner != UNMATCHED:
+            continue
+        for place in range(one.begins[last], one.begins[last + 1]):
+            consumer, port = partners[one.consumers[place]], one.consumer_ports[place]
+            codes = other.inputs(consumer)[port & SLOT :][:1] if consumer >= 0 else []
+            there = codes[0] >> SHIFT if codes and codes[0] >= 0 else NO_PART
+            if there >= 0 and its_partners[there] != NO_PART and one.operators[last] == other.operators[there]:
+                yield last, there
+                break
+
+
+def _leads_to(one: GraphLists, partners: Sequence[int], here: int, last: int) -> bool:
+    """Whether a chain of unpaired nodes, each the first input of the next, leads from one node to another."""
+    for _ in range(_CHAIN):
+        codes = one.inputs(last)[:1]
+        if not codes or codes[0] < 0:
+            return False
+        last = codes[0] >> SHIFT
+        if last == here or partners[last] != UNMATCHED:
+            return last == here
+    return False
 
 
 def _crossed_inputs(pairing: NodePairing, base: int, target: int) -> list[tuple[int, int]]:

@@ -13,8 +13,8 @@ from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Words
 from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, from_outputs, number
 from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
-from onnxjson.diffing.matching.repairing import follow_names, keep_equal, repair_swaps
-from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_similar
+from onnxjson.diffing.matching.repairing import follow_names, keep_equal, keep_values, repair_swaps
+from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_in_order, pair_similar
 
 WORK_PER_NODE: Final = 400
 """Maximum number of steps for each node of both graphs, in addition to a minimum for small graphs."""
@@ -23,10 +23,6 @@ _LEAST_WORK: Final = 200_000
 _ANCHOR: Final = np.uint64(1 << 63)
 _LARGE: Final = 2_000
 """Number of candidates from which they are judged together, by their inputs alone."""
-_FEW: Final = 0.02
-"""Minimum share of unpaired nodes for the alignment as a sequence,"""
-_SMALL: Final = 5_000
-"""except in graphs with at most this number of nodes, where it is fast."""
 _SLOTS_COMPARED: Final = 8
 """Maximum number of compared inputs when candidates are judged together."""
 _MOST_EDITS: Final = 512
@@ -54,7 +50,7 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
         _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
         _spread(pairing)
         pair_similar(pairing)
-    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+    if _count_open(pairing):
         _pair_by_sequence(pairing, is_sure=True)
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
@@ -64,11 +60,14 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
     _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
     _spread(pairing)
     assign(pairing)
-    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+    if _count_open(pairing):
         _pair_by_sequence(pairing, is_sure=False)
         _spread(pairing)
         assign(pairing)
     pair_enclosed(pairing)
+    keep_values(pairing)
+    pair_in_order(pairing)
+    keep_values(pairing)
     repair_swaps(pairing)
     _pair_duplicates(pairing, *numbers)
     if names:

@@ -16,7 +16,7 @@ A subclass is the declaration: its docstring describes it, its fields are the op
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -70,19 +70,6 @@ def drain_remarks() -> tuple[str, ...]:
     return found
 
 
-_RESTORING: Final[list[Callable[[bytes], bytes]]] = []
-
-
-def restore_texts_with(function: Callable[[bytes], bytes]) -> None:
-    """Set the function that restores the texts of the model in the bytes of one with placeholders."""
-    _RESTORING[:] = [function]
-
-
-def with_texts(model: bytes) -> bytes:
-    """Return a serialized model with the texts of the original one, for running it natively."""
-    return _RESTORING[0](model) if _RESTORING else model
-
-
 class Changed(NamedTuple):
     """Result of a pass that runs in this process."""
 
@@ -108,11 +95,6 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     """Whether the pass is code of the user, which may run without the box of `onnxjson.running.box`."""
     is_exact: ClassVar[bool] = True
     """Whether the model must compute the same afterwards; otherwise the pass trades accuracy for size or speed."""
-
-    texts: ClassVar[Literal["folded", "moved", "run"]] = "folded"
-    """How the pass uses texts that code could evaluate, which placeholders replace: it may compute constants from them
-    ("folded"), only move them ("moved"), or run the model on samples ("run"). If a result would depend on such a text,
-    the pass is refused. The user's own code (`is_own_code`) gets the unmodified model."""
 
     constants: ClassVar[Literal["files", "inputs", "tokens", "none"]] = "none"
     """What the pass gets instead of the big constants of a model of more than 2 GiB; see
@@ -172,7 +154,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         return ()
 
     def measure(self, before: bytes, after: bytes) -> None:
-        """Report what the pass cost, as remarks; both models are serialized and have their own texts.
+        """Report what the pass cost, as remarks; both models are serialized.
 
         Runs in the guarded process, after `run`.
         """

@@ -152,7 +152,6 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
 
     packages: ClassVar = ("onnxruntime",)
     constants: ClassVar = "tokens"
-    texts: ClassVar = "moved"
 
     keep_io_types: Annotated[bool, Meta(description="Keep inputs and outputs float32, with a Cast at each.")] = False
     keep_io: Annotated[tuple[str, ...], Meta(description="Keep only these inputs and outputs float32.")] = ()
@@ -220,7 +219,6 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
 
     packages: ClassVar = ("onnxruntime",)
     needs_constants: ClassVar = "it runs the model many times"
-    texts: ClassVar = "moved"
 
     relative: Annotated[float, Meta(ge=0, description="Tolerance of an output, relative to the element.")] = 1e-2
     of_scale: Annotated[

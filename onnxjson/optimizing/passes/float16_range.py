@@ -7,7 +7,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.tensors import to_numpy
-from onnxjson.optimizing.passes.declaration import graphs, with_texts
+from onnxjson.optimizing.passes.declaration import graphs
 from onnxjson.optimizing.passes.measuring import OFF, Feed, one_line
 from onnxjson.running.engines import open_model
 from onnxjson.running.tasks import Subject
@@ -37,7 +37,7 @@ def large_values(model: "ModelProto", feeds: Iterable[Feed]) -> dict[str, float]
     names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
     samples = list(feeds)
     found: dict[str, float] = {}
-    data = with_texts(bytes(model.SerializeToString()))
+    data = bytes(model.SerializeToString())
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         runnable = open_model(Subject(model=data), OFF, one_line, some)

@@ -19,7 +19,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, Finding, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs, with_texts
+from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs
 from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
@@ -194,7 +194,7 @@ def _given(path: Path, model: Model) -> list[dict[str, Value]]:
 
 
 def _opened(model: bytes) -> OpenModel:
-    return open_model(Subject(model=with_texts(model)), OFF, one_line)
+    return open_model(Subject(model=model), OFF, one_line)
 
 
 def _lost(base: Value, target: Value) -> int:

@@ -254,7 +254,6 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     packages: ClassVar = ("onnxruntime", "sympy")
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
-    texts: ClassVar = "moved"
 
     auto_merge: Annotated[bool, Meta(description="Merge dimensions that must be equal.")] = False
     guess_output_rank: Annotated[

@@ -137,7 +137,6 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
     Random samples calibrate ranges of random values; real ones in data give a smaller error.
     """
 
-    texts: ClassVar = "run"
     needs_constants: ClassVar = "it runs the model on samples"
 
     format: Annotated[

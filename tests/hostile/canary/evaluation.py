@@ -1,4 +1,4 @@
-"""Valid models whose strings shape inference would evaluate with sympy, if no placeholders replaced them.
+"""Valid models whose strings shape inference would evaluate with sympy, if its parser did not refuse them.
 
 Libraries look up an operator by its name alone, without its domain. So they infer shapes of a local function named
 Resize as of the operator Resize, and evaluate strings among its inputs as expressions.

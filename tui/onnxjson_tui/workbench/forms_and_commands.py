@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
-from onnxjson.editing.declaration import Edit, name_of, summary
+from onnxjson.editing.catalogue import NAMES, edit_named
+from onnxjson.editing.declaration import Edit, summary
 from onnxjson.editing.names import Rename
 from onnxjson.editing.nodes import AddNode, Rewire
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.errors import BrokenNodesError, EditError, ParameterError
 from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.model.renaming import fresh_name
@@ -39,27 +39,10 @@ from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import ready, require_here
 from onnxjson_tui.workbench.finding import pattern_in
 
-_GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("nodes", ("add-node", "delete-node", "replace-node", "replace-pattern", "rewire", "swap-inputs", "name-nodes",
-               "inline-functions")),
-    ("attributes", ("set-attribute", "remove-attribute")),
-    ("constants", ("set-tensor", "cast-tensor", "deduplicate-initializers", "constants-to-initializers",
-                   "initializers-to-constants", "initializers-to-inputs")),
-    ("interface", ("add-input", "remove-input", "add-output", "remove-output", "transpose-input")),
-    ("shapes", ("set-shape", "set-dim", "set-batch-size", "infer-shapes")),
-    ("names", ("rename", "set-name", "prefix", "set-metadata", "set-doc", "strip")),
-    ("model", ("extract", "combine", "prune", "convert-opset", "stamp-opset", "set-ir-version")),
-)  # fmt: skip
-
 
 def edit_choices() -> list[Choice]:
-    """Return all edits, grouped by kind."""
-    groups = {name: group for group, names in _GROUPS for name in names}
-    order = {name: place for place, name in enumerate(groups)}
-    names = sorted([name_of(edit) for edit in EDITS], key=lambda name: order.get(name, len(order)))
-    return [
-        Choice(name, name, f"{groups.get(name, 'other'):<11}{visible(summary(NAMES[name]), 200)}") for name in names
-    ]
+    """Return all edits, by group."""
+    return [Choice(name, name, f"{edit.group:<11}{visible(summary(edit), 200)}") for name, edit in NAMES.items()]
 
 
 _AFTER: Final = "after "  # start of the key of an operator that is inserted
@@ -107,6 +90,8 @@ async def fill_in(
     known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
     if name == "replace-pattern" and (pattern := pattern_in(bench.finder.selector)):
         known["pattern"] = pattern
+    if name == "set-attribute" and known.get("value"):
+        focus = focus or "value"
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:
@@ -327,8 +312,16 @@ def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -
         (each.field for each in parameters(type(edit)) if _is_node(each) and getattr(edit, each.field) == SELECTED),
         None,
     )
+    is_again, bench.refused = bench.refused == line, ""
+
+    def refused(error: BaseException) -> None:
+        if isinstance(error, BrokenNodesError):
+            bench.refused = line
+            error = EditError(f"! {error}; enter makes it in spite of that")
+        again(error)
+
     if field is None:
-        bench.preview(lambda: session.preview(edit), bench.accept, again)
+        bench.preview(lambda: session.preview(edit, force=is_again), bench.accept, refused)
         return
 
     async def look_first(preview: Preview) -> None:
@@ -338,7 +331,9 @@ def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -
             bench.say("nothing was changed")
 
     changes = partial(session.on_selection, edit, field)
-    bench.preview(lambda: session.preview(*changes()), lambda preview: bench.begin(look_first(preview)), again)
+    bench.preview(
+        lambda: session.preview(*changes(), force=is_again), lambda preview: bench.begin(look_first(preview)), refused
+    )
 
 
 def here_filled_in(bench: Workbench, edit: Edit) -> Edit:

@@ -1,0 +1,36 @@
+"""The line of the outline that has a node, for reports about nodes."""
+
+from collections.abc import Collection
+from typing import Final
+
+from onnxjson.model.document import Model
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index, index_of
+from onnxjson.outline.lines import Line, outline_of
+
+LARGEST: Final = 10_000
+"""Nodes of a model whose outline is computed for a report about something else."""
+
+
+def lines_of(model: Model, addresses: Collection[str], index: Index | None = None) -> dict[str, Line]:
+    """Return, by address, the innermost lines with the nodes at or around some addresses.
+
+    Without those that no line has; empty if the model has more than `LARGEST` nodes, or its outline needs a constant
+    that cannot be read.
+    """
+    index = index or index_of(model)
+    if not any("/node/" in each for each in addresses) or len(index.node_refs) > LARGEST:
+        return {}
+    try:
+        outline = outline_of(model, index)
+    except OnnxJsonError:
+        return {}
+    by_node = {ref.address: line for _, line in outline.walk() for ref in line.nodes}
+    lines: dict[str, Line] = {}
+    for address in addresses:
+        place = address
+        while place and place not in by_node:
+            place = place.rpartition("/")[0]
+        if place:
+            lines[address] = by_node[place]
+    return lines
