@@ -38,8 +38,19 @@ def merge_convolutions(graph: Units) -> None:
                 break
             chain.append(follower)
             marks += [mark] if mark not in marks else []
-        outputs = units[chain[-1]].outputs
-        graph.merge(chain, unit._replace(outputs=outputs, keywords=tuple(marks)))
+        outputs, operands = units[chain[-1]].outputs, unit.operands
+        padding = graph.producer(operands[0])
+        if padding >= 0 and _is_padding(flow, units[padding]) and graph.uses[operands[0]] == 1:
+            chain.insert(0, padding)
+            operands = units[padding].operands[:1]
+        graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
+
+
+def _is_padding(flow: Flow, unit: Unit) -> bool:
+    """Whether a unit pads with zeros, as a convolution can do by itself."""
+    numbers = [flow.elements(name) for name in unit.operands[2:3] if name]
+    is_zero = all([number is not None and not any(number) for number in numbers])
+    return unit.head == "Pad" and not unit.keywords and is_zero
 
 
 def merge_excitations(graph: Units) -> None:

@@ -1,7 +1,8 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Inside, Options, Piece, Ref, Statement
@@ -123,20 +124,26 @@ def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable
 
 def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
     """Return items with other names of values."""
-    renamed: list[Item] = []
-    for item in items:
-        if isinstance(item, Repeat):
-            rounds = tuple([tuple(with_names(each, names)) for each in item.rounds])
-            carried = [(names.get(start, start), names.get(end, end)) for start, end in item.carried]
-            renamed.append(Repeat(rounds, tuple(carried)))
-            continue
+
+    def renamed(statement: Statement) -> Statement:
         pieces = [
             piece._replace(name=names.get(piece.name, piece.name)) if isinstance(piece, Ref) else piece
-            for piece in item.expression.pieces
+            for piece in statement.expression.pieces
         ]
-        outputs = tuple([names.get(name, name) for name in item.outputs])
-        renamed.append(Statement(outputs, item.expression._replace(pieces=tuple(pieces))))
-    return renamed
+        outputs = tuple([names.get(name, name) for name in statement.outputs])
+        return Statement(outputs, statement.expression._replace(pieces=tuple(pieces)))
+
+    return _changed(items, renamed)
+
+
+def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) -> list[Item]:
+    """Items with each statement changed, in order."""
+    return [
+        change(item)
+        if isinstance(item, Statement)
+        else item._replace(rounds=tuple([tuple(_changed(each, change)) for each in item.rounds]))
+        for item in items
+    ]
 
 
 def _kind(piece: Piece) -> Hashable:
@@ -221,34 +228,20 @@ def _differing(kinds: dict[tuple[int, int], str]) -> int:
 
 def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int) -> Repeat:
     _, handed, _ = _rounds(items, begin, period, rounds)
-    first = list(items[begin : begin + period])
-    # The first round shows where the next rounds have their values from.
-    changed = {line: dict[int, str]() for line, _ in handed}
-    for (line, place), (_, end) in handed.items():
-        changed[line][place] = end
-    count = 0
-    for at, item in enumerate(first):
-        first[at], count = _with_refs(item, changed, count)
+    numbers = count()
+
+    def handing(statement: Statement) -> Statement:
+        """The first round shows where the next rounds have their values from."""
+        line = next(numbers)
+        pieces = [
+            piece._replace(name=handed[line, place][1]) if isinstance(piece, Ref) and (line, place) in handed else piece
+            for place, piece in enumerate(statement.expression.pieces)
+        ]
+        return statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
+
+    first = _changed(items[begin : begin + period], handing)
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
     return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
-
-
-def _with_refs(item: Item, changed: Mapping[int, Mapping[int, str]], count: int) -> tuple[Item, int]:
-    """An item with other references in the statements with these numbers; and the number of the next statement."""
-    if isinstance(item, Statement):
-        pieces = list(item.expression.pieces)
-        for place, name in changed.get(count, {}).items():
-            piece = pieces[place]
-            pieces[place] = piece._replace(name=name) if isinstance(piece, Ref) else piece
-        return item._replace(expression=item.expression._replace(pieces=tuple(pieces))), count + 1
-    rounds = []
-    for items in item.rounds:
-        inner = []
-        for each in items:
-            replaced, count = _with_refs(each, changed, count)
-            inner.append(replaced)
-        rounds.append(tuple(inner))
-    return item._replace(rounds=tuple(rounds)), count
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:
