@@ -41,11 +41,13 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
         period = 0
         is_folded = False
         while (period := period + 1) <= min(_PERIOD, len(items) // 2):
+            end = len(items)
             for first, length in reversed(_runs(numbers, period)):
-                found = _aligned(items, first, period, length)
-                if found is not None:
-                    begin, rounds = found
-                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds)]
+                aligned = _aligned(items, first, period, min(length, end - first))
+                if aligned is not None:
+                    begin, rounds, handed = aligned
+                    end = begin  # a run before may overlap with what is folded now
+                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
                     numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
                     is_folded = True
         if not is_folded:
@@ -169,19 +171,22 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     return [(first, length) for first, length in lengths if length >= 2 * period and length - period >= _SAVED]
 
 
-def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int] | None:
-    """Return where rounds begin, and their number: the most rounds, of these those that hand on the fewest values."""
-    best: tuple[int, int, int] | None = None
-    for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
-        if rounds > 1 and (rounds - 1) * period >= _SAVED:
-            rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
-            best = rank if best is None or rank < best else best
-    return None if best is None else (best[2], -best[0])
-
-
 _Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
 """By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
+
+
+def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int, _Places] | None:
+    """Return where rounds begin, their number, and the values that they hand on.
+
+    The most rounds; of these those that hand on the fewest values.
+    """
+    best: tuple[tuple[int, int, int], _Places] | None = None
+    for begin in range(first, first + min(period, length - 2 * period + 1)):
+        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
+        rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
+        if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
+            best = rank, handed
+    return None if best is None else (best[0][2], -best[0][0], best[1])
 
 
 def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
@@ -196,38 +201,31 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     kinds: dict[tuple[int, int], str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        now: dict[str, str] = {}
         start = begin + number * period
+        now: dict[str, str] = {}
         kinds_now: dict[tuple[int, int], str] = {}
-        places: _Places = {}
+        handed_now: _Places = {}
+        is_alike = True
         for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
                 if not isinstance(one, Ref) or not isinstance(two, Ref):
                     continue
-                if one.name in inner:
-                    if now.get(two.name) != one.name:
-                        return number, handed, _differing(kinds)
+                if one.name in inner or two.name in now:
+                    is_alike &= now.get(two.name) == one.name
                     continue
-                is_inner = two.name in now
                 kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
                 if kind == "handed":
-                    places[line, place] = (one.name, before[two.name])
+                    handed_now[line, place] = (one.name, before[two.name])
                 kinds_now[line, place] = kind
-                if is_inner:
-                    return number, handed, _differing(kinds)
             now.update(zip(other.outputs, model.outputs, strict=True))
-        if number > 1 and (kinds_now != kinds or places != handed):
-            return number, handed, _differing(kinds)
-        kinds, handed, before = kinds_now, places, now
-    return most, handed, _differing(kinds)
+        if not is_alike or (number > 1 and (kinds_now != kinds or handed_now != handed)):
+            most = number
+            break
+        kinds, handed, before = kinds_now, handed_now, now
+    return most, handed, list(kinds.values()).count("other")
 
 
-def _differing(kinds: dict[tuple[int, int], str]) -> int:
-    return sum([kind == "other" for kind in kinds.values()])
-
-
-def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int) -> Repeat:
-    _, handed, _ = _rounds(items, begin, period, rounds)
+def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
     numbers = count()
 
     def handing(statement: Statement) -> Statement:

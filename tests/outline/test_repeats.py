@@ -205,6 +205,15 @@ def test_a_value_that_a_graph_consumes_keeps_its_name_until_there() -> None:
     assert read_back(outline(text.replace("(c)", "(x)"), inputs="float[2,6,8] x")) == []
 
 
+def test_repeats_that_share_a_line_do_not_overlap() -> None:
+    calls = ["Max", "Min", "Max", "Min", "Max", "Mean", "Max", "Mean", "Max"]
+    values = ["x", *[f"v{number}" for number in range(1, len(calls))], "out"]
+    nodes = [f"{values[at + 1]} = {call}({values[at]}, {values[at]})" for at, call in enumerate(calls)]
+    found = outline(" ".join(nodes))
+    assert [line.repeat for line in found.lines[1:]] == [2, 2, 1]
+    assert [len(line.nodes) for line in found.lines[1:]] == [4, 4, 1]
+
+
 def test_long_lists_of_what_differs_are_shortened() -> None:
     block = "x{j} = Reshape(x{i}, s{i}) y{j} = Relu(x{j}) z{j} = Tanh(y{j}) w{j} = Add(x{j}, z{j}) "
     text = "".join(
