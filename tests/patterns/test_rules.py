@@ -56,7 +56,7 @@ CASES = {
         "d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)",
         "d = Div(x, other) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)",
     ),
-    "gelu-doubled": Case(
+    "erf-gate": Case(
         "d = Div(x, root) e = Erf(d) a = Add(e, one) y = Mul(x, a)",
         "d = Div(x, other) e = Erf(d) a = Add(e, one) y = Mul(x, a)",
     ),
