@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
+from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering import trace_text
@@ -47,10 +48,12 @@ def diff_markdown(report: Report) -> str:
         return text.all()
     loud, quiet = report.by_weight
     text.add(f"{nodes_text(report)}.")
-    if loud:
+    if report.events:
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in places_of(loud).items())
-        text.add(f" **{counted(sum(event.count for event in loud), 'change')}**: {kinds}.")
+        text.add(f" **{report.count_text}**{kinds and ': '}{kinds}.")
     text.add("\n")
+    text.add("".join([f"\n- **{change.word}**: {interface_text(change)}" for change in report.interface[:20]]))
+    text.add("\n" if report.interface else "")
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
     with_verdicts = any(map(_verdict, loud))
@@ -79,6 +82,11 @@ def code_span(shown: str) -> str:
     # Markdown strips one space at both ends, except from a span of spaces only.
     space = " " if shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `") else ""
     return f"{fence}{space}{shown}{space}{fence}"
+
+
+def interface_text(change: InterfaceChange) -> str:
+    """Return ``output `382` renamed to `logits` ``."""
+    return "".join([code(part) if number % 2 else part for number, part in enumerate(change.parts)])
 
 
 class _Capped:
@@ -139,7 +147,7 @@ def _cells(event: Event, longest: int) -> str:
     places = list(dict.fromkeys([code(place_text(member)) for member in event.members]))
     if event.where:
         places = [code(event.where, 2 * _LONGEST)]
-    values = _values(event)
+    values = event_values(event)
     return f"{event.kind} | {_title(event, longest)}{values and ': '}{values} | {listed(places, _MOST_PLACES)}"
 
 
@@ -147,7 +155,7 @@ def _title(event: Event, longest: int) -> str:
     return (f"{event.count:,}× " if event.count > 1 else "") + code(event.pattern, longest)
 
 
-def _values(event: Event) -> str:
+def event_values(event: Event) -> str:
     """Return old and new values, a few different ones; a rewrite has none."""
     if KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired":
         return ""

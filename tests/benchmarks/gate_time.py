@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
             change(path)
         commit(folder)
         seconds, used = [], cpu_seconds()
-        command = ["gate", "--base", "HEAD~1", "--policy", "policy.toml", "--out", "../out", "-q"]
+        command = ["gate", "--base", "HEAD~1", "--policy", "policy.toml", "-o", "../out", "-q"]
         for _ in range(2):
             start = time.perf_counter()
             subprocess.run([sys.executable, "-m", "onnxjson", *command], cwd=folder, check=False, capture_output=True)

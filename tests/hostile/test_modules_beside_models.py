@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not
 LINES: list[str] = [
     "show m.onnx", "show m.onnx -o page.html", "find m.onnx Relu", "convert m.onnx -o d.onnx.json", "edit m.onnx",
     "fmt t.onnx.json", "check --deep m.onnx", "diff m.onnx n.onnx", "diff m.onnx n.onnx --format patch",
-    "gate --base HEAD --out out", "run m.onnx", "verify m.onnx n.onnx",
+    "gate --base HEAD -o out", "run m.onnx", "verify m.onnx n.onnx",
     "bench m.onnx --variant one=onnxoptimizer,onnxsim",
     "rewrite prune m.onnx -o r.onnx", "apply p.json m.onnx -o a.onnx",
     "optimize m.onnx -p onnxsim -p onnxslim -p onnxscript -p onnxruntime -p transformers -p symbolic-shapes -o o.onnx",
