@@ -91,14 +91,14 @@ def gate_command(
     with output.working(f"judging {output.counted(len(changes), 'model')}"):
         texts = spread(partial(_judge, policy, seconds), list(enumerate(changes)))
     result = GateResult(base, head, tuple([each.result for each in texts]))
-    changes = {each.result.name: each.changes for each in texts}
+    words = {each.result.name: each.changes for each in texts}
     if folder is not None:
-        _write(folder, result, texts, gate_comment(result, changes, seconds))
+        _write(folder, result, texts, gate_comment(result, words, seconds))
     match form:
         case "json":
             lines = as_json(gate_data(result)).splitlines()
         case "markdown":
-            lines = gate_comment(result, changes, seconds).splitlines()
+            lines = gate_comment(result, words, seconds).splitlines()
         case _:
             lines = [*map(summary_line, result.models), headline(result)]
     for line in lines:
