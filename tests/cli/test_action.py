@@ -134,3 +134,16 @@ def test_time_for_outputs_is_an_input(repository: Path) -> None:
 def test_page_names_every_output() -> None:
     text = (ROOT / "docs" / "gate.md").read_text()
     assert [name for name in _action()["outputs"] if f"`{name}`" not in text] == []
+
+
+def test_workflow_of_the_page_uses_declared_inputs_and_outputs() -> None:
+    text = (ROOT / "docs" / "gate.md").read_text()
+    workflow = yaml.safe_load(text[text.index("on: pull_request") :].partition("```")[0])
+    steps = workflow["jobs"]["gate"]["steps"]
+    (gate,) = [each for each in steps if each.get("id") == "gate"]
+    declared = _action()
+    assert set(gate["with"]) <= set(declared["inputs"])
+    used = set(re.findall(r"steps\.gate\.outputs\.(\w+)", text))
+    assert {"comment", "sarif"} <= used <= set(declared["outputs"])
+    assert {"pull-requests", "security-events"} <= set(workflow["permissions"])
+    assert "github/codeql-action/upload-sarif@v3" in {each.get("uses") for each in steps}

@@ -438,6 +438,9 @@ def test_s3_and_its_failures(cluster: Any, s3: Any, tmp_path: Path) -> None:
     manifest = tmp_path / "models.txt"
     manifest.write_text("".join(f"{row['model']}\n" for row in rows) + "s3://zoo/release/gone.onnx\n")
     fleet(cluster, "check", manifest, "-o", tmp_path / "second.jsonl")
+    assert all(
+        found["file"] == row["model"] for row in rows_of(tmp_path / "second.jsonl") for found in row["report"] or ()
+    )
     status = {row["model"].rpartition("/")[2]: row["status"] for row in rows_of(tmp_path / "second.jsonl")}
     assert status.pop("gone.onnx") == "failed"
     assert set(status.values()) == {"ok"}
@@ -698,7 +701,7 @@ def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:
     assert "written: nodes 12 -> 12, " in result.stdout
     assert re.search(r"m000\.onnx  \(nodes 1 -> 1, [0-9]+ bytes -> [0-9]+ bytes\)", result.stdout)
     assert all(row["written_bytes"] == os.path.getsize(row["output"]) for row in rows_of(out))
-    rule.write_text('{"name": "clamp", "find": "Relu($x)", "replace": "Clip($x, 0.0)"}')
+    rule.write_text('{"format": "onnxjson-rule/1", "id": "clamp", "message": "m", "pattern": "Relu($x)"}')
     assert re.search(r"matches\n +8  clamp", run("fleet", "find", models, "--rules", rule, "--jobs", "1").stdout)
     (models / "broken.onnx").write_bytes(b"junk")
     result = run("fleet", "check", models, "--jobs", "1")

@@ -30,7 +30,7 @@ LINES: list[str] = [
     "optimize m.onnx -p onnxsim -p onnxslim -p onnxscript -p onnxruntime -p transformers -p symbolic-shapes -o o.onnx",
     "passes", "new Relu -o relu.onnx", "trace m.onnx", "undo-save m.onnx",
     "merge m.onnx m.onnx n.onnx -o merged.onnx",
-    "fleet check m.onnx n.onnx --out rows.jsonl", "fleet run m.onnx n.onnx", "git doctor", "conflicts",
+    "fleet check m.onnx n.onnx -o rows.jsonl", "fleet run m.onnx n.onnx", "git doctor", "conflicts",
     "resolve c.onnx.json --ours",
     "tensor get m.onnx w", "doctor", "schema patch", "completion bash", "demo tour", "mergetool c.onnx.json",
     "lsp", "mcp",
