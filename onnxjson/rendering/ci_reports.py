@@ -205,6 +205,7 @@ def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
     yield from page_table(_OVERVIEW, rows) if rows else ()
     for number, each in ordered:
         yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
+        yield f"<p>{html.escape(each.outputs.text)}</p>\n" if each.outputs is not None else ""
         yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
         yield from _page_list("Findings", map(_page_finding, by_severity(each.findings)))
         yield from _page_list("Budgets", map(_page_verdict, each.verdicts))

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from onnxjson.checking.judging import BREAKING, COMPATIBLE, DIFFERENT, GateResult, ModelResult
-from onnxjson.diffing.events import Event
+from onnxjson.diffing.events import KIND_PROPERTIES, Event
 from onnxjson.model.display import counted, listed
 from onnxjson.rendering.ci_reports import by_severity, columns_of, headline, state_of, urgency
 from onnxjson.rendering.diff_report import Report, is_of_interface
-from onnxjson.rendering.diff_text import place_text
-from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span, event_values, interface_text
+from onnxjson.rendering.diff_text import detail_text, place_text
+from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span, interface_text
 
 _ICONS: Final = {"error": "❌", "warning": "⚠️", "ok": "✅", "equal": "", "different": "⚠️ ", "not-compared": "⚠️ "}
 _COSTS: Final = ("nodes", "parameters", "weights", "MACs", "peak")
@@ -22,6 +22,7 @@ _IN_ROW: Final = 2
 _MOST_CHANGES: Final = 8
 """Maximum number of further changes of a model."""
 
+_LONGEST: Final = 120
 _LINES: Final = 60
 """Number of lines of a comment about up to 20 models."""
 
@@ -32,7 +33,7 @@ _IN_ROWS: Final = frozenset({BREAKING, COMPATIBLE, DIFFERENT})
 def change_words(report: Report) -> list[str]:
     """Return the changes of a model in words, as Markdown, the most important first."""
     loud, _ = report.by_weight
-    words = [("**breaking**: " if each.is_breaking else "") + interface_text(each) for each in report.interface]
+    words = [f"**{each.word}**: {interface_text(each)}" for each in report.interface]
     words += [_event(event) for event in loud if not (report.interface and is_of_interface(event))]
     if report.without_effect:
         words.append(f"{counted(report.without_effect, 'change')} without effect")
@@ -45,11 +46,12 @@ def _event(event: Event) -> str:
     if options:
         return f"{code(options)} {code(place)}"
     kind = "" if event.kind == "attribute-changed" else f"{event.kind} "
-    pattern, values = event.pattern, event_values(event)
-    details = {detail for member in event.members for detail in member.details}
+    pattern, values = event.pattern, ""
+    details = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
     if event.kind == "attribute-changed" and len(details) == 1:
-        (detail,) = details
-        pattern, values = f"{pattern} {detail.base or 'default'} -> {detail.target or 'default'}", ""
+        pattern = f"{pattern} {details[0].base or 'default'} -> {details[0].target or 'default'}"
+    elif details and event.count == 1 and not (KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired"):
+        values = code_span(detail_text(event, details[0], _LONGEST))
     number = f"{event.count:,}× " if event.count > 1 else ""
     shown = code(place) if place else f"in {code(place_text(event.members[0]))}" if event.count == 1 else ""
     return " ".join(filter(None, (f"{kind}{number}{code(pattern)}", values, shown)))
@@ -64,7 +66,7 @@ def gate_comment(result: GateResult, changes: Mapping[str, Sequence[str]], secon
     ordered = sorted(result.models, key=urgency)
     states = [state_of(each) for each in ordered]
     icon = next((_ICONS[state] for state in ("error", "warning") if state in states), _ICONS["ok"])
-    limit = f"outputs compared on random inputs, at most {seconds:g} s a model" if seconds else "no model was run"
+    limit = f"outputs compared on random inputs, at most {seconds:g} s a model" if seconds else "outputs not compared"
     text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}; {limit}\n"
     rows = [_row(each, changes.get(each.name, ())) for each in ordered]
     if rows:

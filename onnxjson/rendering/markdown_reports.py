@@ -147,7 +147,7 @@ def _cells(event: Event, longest: int) -> str:
     places = list(dict.fromkeys([code(place_text(member)) for member in event.members]))
     if event.where:
         places = [code(event.where, 2 * _LONGEST)]
-    values = event_values(event)
+    values = _values(event)
     return f"{event.kind} | {_title(event, longest)}{values and ': '}{values} | {listed(places, _MOST_PLACES)}"
 
 
@@ -155,7 +155,7 @@ def _title(event: Event, longest: int) -> str:
     return (f"{event.count:,}× " if event.count > 1 else "") + code(event.pattern, longest)
 
 
-def event_values(event: Event) -> str:
+def _values(event: Event) -> str:
     """Return old and new values, a few different ones; a rewrite has none."""
     if KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired":
         return ""

@@ -282,7 +282,7 @@ def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0.001")
     assert "⚠️ not compared: " in (folder / "out" / "gate.md").read_text()
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0")
-    assert "no model was run" in (folder / "out" / "gate.md").read_text()
+    assert "outputs not compared" in (folder / "out" / "gate.md").read_text()
     run("convert", binary, "-o", folder / "c.onnx", "--externalize", "--threshold", "1000", "--data-file", "c.data")
     (folder / "c.data").write_text(pointer)
     _git(folder, "add", "c.onnx", "c.data")
@@ -349,6 +349,7 @@ def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
     text = (tmp_path / "out" / "gate.md").read_text()
     assert "outputs compared on random inputs, at most 30 s a model" in text
     assert re.search(r"⚠️ differ in \d of 3 runs: `\"y\" by up to ", text)
+    assert "<p>outputs differ in " in (tmp_path / "out" / "gate.html").read_text()
     (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
     assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
 
