@@ -189,10 +189,10 @@ def change_findings(
     policy: Policy, path: str, interface: Sequence[InterfaceChange], outputs: Outputs | None = None
 ) -> list[Finding]:
     """Return the findings about a change: of the interface, and that outputs differ; warnings unless a policy says."""
-    found = [(BREAKING if each.is_breaking else COMPATIBLE, each.text) for each in interface]
+    said = [(BREAKING if each.is_breaking else COMPATIBLE, each.text) for each in interface]
     if outputs is not None and outputs.verdict == "different":
-        found.append((DIFFERENT, outputs.text))
-    severities = [(code, text, policy.severity(path, code, "warning")) for code, text in found]
+        said.append((DIFFERENT, outputs.text))
+    severities = [(code, text, policy.severity(path, code, "warning")) for code, text in said]
     ignored = {each.code for each in policy.ignored if fnmatchcase(path, each.path) and not each.where}
     return [
         Finding(severity=severity, code=code, message=text, file=path)

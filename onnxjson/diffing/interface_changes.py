@@ -68,15 +68,15 @@ def _inputs(pair: GraphPair) -> Iterator[InterfaceChange]:
         if name not in names.values() and name not in before:
             yield InterfaceChange(True, ("input ", name, " added, without a default"))
     optional, required = after - before, before - after
-    for is_breaking, what, found, words in (
+    for is_breaking, what, names_of_kind, words in (
         (True, "optional input", required - target.keys(), " removed"),
         (True, "input", required & target.keys(), " no longer optional"),
         (False, "input", optional & base.keys(), " now optional"),
         (False, "optional input", optional - base.keys(), " added"),
     ):
-        if found:
-            shown = [*sorted(found)[:_MOST], *["..."] * (len(found) > _MOST)]
-            several = f"{len(found):,} {what}s " if len(found) > 1 else f"{what} "
+        if names_of_kind:
+            shown = [*sorted(names_of_kind)[:_MOST], *["..."] * (len(names_of_kind) > _MOST)]
+            several = f"{len(names_of_kind):,} {what}s " if len(names_of_kind) > 1 else f"{what} "
             yield InterfaceChange(is_breaking, (several, ", ".join(shown), words))
 
 
@@ -106,17 +106,17 @@ def _paired(
     """Names of counterparts, in the order of the base: by name, else by structure, else by type."""
     values, others = getattr(pair.base.graph, field), getattr(pair.target.graph, field)
     pairs = (pair_inputs if field == "input" else pair_outputs)(pair.base, pair.target)
-    found = {name: name for name in base if name in target}
+    pairs_by_name = {name: name for name in base if name in target}
     by_type = {values[place].name: others[other].name for place, other in pairs.items()}
     sources: tuple[Mapping[str, str | None], ...] = (pair.values, by_type)
     for counterparts in sources:
-        taken = set(found.values())
+        taken = set(pairs_by_name.values())
         for name in base:
             other = counterparts.get(name)
-            if name not in found and other is not None and other in target and other not in taken:
-                found[name] = other
+            if name not in pairs_by_name and other is not None and other in target and other not in taken:
+                pairs_by_name[name] = other
                 taken.add(other)
-    return {name: found[name] for name in base if name in found}
+    return {name: pairs_by_name[name] for name in base if name in pairs_by_name}
 
 
 def _compare(
@@ -196,16 +196,16 @@ def _tied(
 
 def _joined(changes: Sequence[InterfaceChange]) -> list[InterfaceChange]:
     alike: dict[tuple[bool, tuple[str, ...]], list[InterfaceChange]] = defaultdict(list)
-    for each in changes:
-        alike[each.is_breaking, each.parts[2:] if len(each.parts) > 4 else each.parts].append(each)
-    found = []
+    for change in changes:
+        alike[change.is_breaking, change.parts[2:] if len(change.parts) > 4 else change.parts].append(change)
+    joined = []
     for (is_breaking, tail), members in alike.items():
         if len(members) == 1:
-            found.append(members[0])
+            joined.append(members[0])
             continue
         names: list[str] = []
-        for number, each in enumerate(members[:_MOST]):
-            names += [(", " if number else "") + each.parts[0], each.parts[1]]
+        for number, change in enumerate(members[:_MOST]):
+            names += [(", " if number else "") + change.parts[0], change.parts[1]]
         left = f", {len(members) - _MOST:,} more" if len(members) > _MOST else ""
-        found.append(InterfaceChange(is_breaking, (*names, left + tail[0], *tail[1:])))
-    return found
+        joined.append(InterfaceChange(is_breaking, (*names, left + tail[0], *tail[1:])))
+    return joined

@@ -15,7 +15,15 @@ from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model, Tensor, Type
-from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
+from onnxjson.model.errors import (
+    BrokenNodesError,
+    EditError,
+    Finding,
+    NoMatchError,
+    OnnxJsonError,
+    PatchError,
+    SelectorError,
+)
 from onnxjson.model.index import Index
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.patch import Patch
@@ -93,10 +101,19 @@ def plan(model: Model, changes: Changes, *, folder: str | Path | None = None) ->
 
 
 def run(
-    model: Model, changes: Changes, *, folder: str | Path | None = None, model_folder: str | Path | None = None
+    model: Model,
+    changes: Changes,
+    *,
+    folder: str | Path | None = None,
+    model_folder: str | Path | None = None,
+    force: bool = False,
 ) -> Result:
-    """`apply`, and return the outcome of each edit as well; no file is written."""
+    """`apply`, and return the outcome of each edit as well; no file is written.
+
+    With `force`, nodes that cannot have the shapes afterwards are remarks and not an error.
+    """
     workspace = Workspace(model)
+    workspace.is_forced = force
     files_folder = folder if model_folder is None else model_folder
     workspace.model_folder = default_folder(model) if files_folder is None else Path(files_folder)
     steps, outcomes = apply_changes(workspace, changes, None if folder is None else Path(folder))
@@ -203,7 +220,7 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         hint = "to make dependent changes at once, use a script"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
-        raise EditError(f"{what}; {hint}", next(iter(found)))
+        raise BrokenNodesError(f"{what}; {hint}", next(iter(found)))
     return (*notes, *[f"shape inference fails at {text}" for text in found.values()], *_shapeless_outputs(workspace))
 
 

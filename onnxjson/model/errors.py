@@ -139,6 +139,10 @@ class EditError(OnnxJsonError):
         """Position among several edits, from 0."""
 
 
+class BrokenNodesError(EditError):
+    """After an edit, nodes could not have the shapes that they compute."""
+
+
 class UnloadableError(EditError):
     """onnxruntime loads a model before a change, and not after it."""
 

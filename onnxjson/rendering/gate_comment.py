@@ -86,39 +86,39 @@ def gate_comment(result: GateResult, changes: Mapping[str, Sequence[str]], secon
     return text + (f"- and {counted(left, 'more line')}; gate.html has everything\n" if left else "")
 
 
-def _row(each: ModelResult, changes: Sequence[str]) -> str:
+def _row(result: ModelResult, changes: Sequence[str]) -> str:
     words = [*changes[:_IN_ROW], *([f"and {len(changes) - _IN_ROW:,} more"] if len(changes) > _IN_ROW else [])]
     if not changes:
-        words = [each.status if each.status != "changed" else "nothing that the model has, only its file"]
-    elif each.status != "changed":
-        words[0] = f"{each.status}; {words[0]}"
-    before, after = columns_of(each.before), columns_of(each.after)
+        words = [result.status if result.status != "changed" else "nothing that the model has, only its file"]
+    elif result.status != "changed":
+        words[0] = f"{result.status}; {words[0]}"
+    before, after = columns_of(result.before), columns_of(result.after)
     costs = [
         f"{name} {amount_cell(old)} → {amount_cell(new)}"
         for name, old, new in zip(_COSTS, before, after, strict=True)
         if old != new and old and new
     ]
     outputs = ""
-    if each.outputs is not None:
-        detail = f": {code_span(each.outputs.detail)}" if each.outputs.detail else ""
-        outputs = f"{_ICONS[each.outputs.verdict]}{each.outputs.words}{detail}"
-    cells = (_ICONS[state_of(each)], code(each.name), "<br>".join(words), outputs, "<br>".join(costs))
+    if result.outputs is not None:
+        detail = f": {code_span(result.outputs.detail)}" if result.outputs.detail else ""
+        outputs = f"{_ICONS[result.outputs.verdict]}{result.outputs.words}{detail}"
+    cells = (_ICONS[state_of(result)], code(result.name), "<br>".join(words), outputs, "<br>".join(costs))
     return f"| {' | '.join(cells)} |\n"
 
 
-def _findings(each: ModelResult) -> Iterator[str]:
-    """Yield a line for each finding and for what could not be compared."""
-    for finding in by_severity(each.findings):
+def _findings(result: ModelResult) -> Iterator[str]:
+    """Yield a line for result finding and for what could not be compared."""
+    for finding in by_severity(result.findings):
         if finding.code not in _IN_ROWS or finding.severity == "error":
             where = f" {code('@' + finding.address)}" if finding.address else ""
             hint = f"; {finding.hint}" if finding.hint else ""
-            text = f"{code(each.name)}: {code(finding.code)} {code_span(finding.message + hint)}{where}"
+            text = f"{code(result.name)}: {code(finding.code)} {code_span(finding.message + hint)}{where}"
             yield f"- {_ICONS[finding.severity]} {text}\n"
-    for problem in each.problems:
-        yield f"- {_ICONS['warning']} {code(each.name)}: not compared: {code_span(problem)}\n"
+    for problem in result.problems:
+        yield f"- {_ICONS['warning']} {code(result.name)}: not compared: {code_span(problem)}\n"
 
 
-def _further(each: ModelResult, changes: Sequence[str]) -> Iterator[str]:
+def _further(result: ModelResult, changes: Sequence[str]) -> Iterator[str]:
     """Yield the changes that the row has no room for, on one line."""
     if further := changes[_IN_ROW:]:
-        yield f"- {code(each.name)} also: {listed(further, _MOST_CHANGES, '; ')}\n"
+        yield f"- {code(result.name)} also: {listed(further, _MOST_CHANGES, '; ')}\n"

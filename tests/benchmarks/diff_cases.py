@@ -35,19 +35,13 @@ class Case(NamedTuple):
     hidden: Sides
     """The names of the target are scrambled and its order is another one."""
     plain: Sides | None
-    """Names and order are what the edits or the optimizer left; None where that is not asked for."""
+    """Names and order are what the optimizer left; None for edits."""
     planted: tuple[Planted, ...] = ()
     """The events there are, where they are known."""
 
 
-def _of_mutation(label: str, mutation: Mutation, plain: Mutation | None = None) -> Case:
-    others = None if plain is None else Sides(plain.base, plain.target, Judge.of_mutation(plain))
-    return Case(label, Sides(mutation.base, mutation.target, Judge.of_mutation(mutation)), others, mutation.planted)
-
-
-def _edited(label: str, model: Model, edits: Sequence[str], seed: int, *, plain: bool) -> Case:
-    kept = mutated(model, edits, seed, rename=False, shuffle=False) if plain else None
-    return _of_mutation(label, mutated(model, edits, seed), kept)
+def _of_mutation(label: str, mutation: Mutation) -> Case:
+    return Case(label, Sides(mutation.base, mutation.target, Judge.of_mutation(mutation)), None, mutation.planted)
 
 
 def synthetic(style: str, weights: str, counts: Sequence[int], seeds: int) -> Iterator[Case]:
@@ -61,7 +55,7 @@ def synthetic(style: str, weights: str, counts: Sequence[int], seeds: int) -> It
                 edits = random_edits(
                     max(1, round(count * share)), seed, STRUCTURAL if kept == "stripped" else (*EDITS,)
                 )
-                yield _edited(f"{count:,} nodes, {share:.0%}", model, edits, seed, plain=count <= 2_000)
+                yield _of_mutation(f"{count:,} nodes, {share:.0%}", mutated(model, edits, seed))
 
 
 def exports(paths: Sequence[Path], weights: str, seeds: int) -> Iterator[Case]:
@@ -75,7 +69,7 @@ def exports(paths: Sequence[Path], weights: str, seeds: int) -> Iterator[Case]:
                 edits = random_edits(
                     max(1, round(count * share)), seed, STRUCTURAL if kept == "stripped" else (*EDITS,)
                 )
-                yield _edited(path.stem, model, edits, seed, plain=True)
+                yield _of_mutation(path.stem, mutated(model, edits, seed))
 
 
 def planted(name: str, models: Sequence[tuple[str, Model]], seeds: int) -> Iterator[Case]:

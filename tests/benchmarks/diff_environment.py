@@ -1,4 +1,4 @@
-"""The optimizers and onnxsim's diff, run in an environment that has them, and what they wrote kept in a folder."""
+"""The optimizers, run in an environment that has them, and what they wrote kept in a folder."""
 
 import hashlib
 import json
@@ -66,19 +66,6 @@ class Environment:
             self.run(["-P", HERE / "optimizing.py", optimizer, model.resolve(), made.resolve()])
             made.rename(output)
         return output
-
-    def compared(self, pairs: Sequence[tuple[Path, Path]]) -> list[list[list[str]]]:
-        """For each pair of models: the outputs of the nodes of the first that onnxsim's diff calls removed.
-
-        Raises:
-            MissingError: onnxsim is not installed, or failed.
-        """
-        self._version("onnxsim")
-        listed = self._cache / "pairs.json"
-        self._cache.mkdir(parents=True, exist_ok=True)
-        listed.write_text(json.dumps([[str(one.resolve()), str(other.resolve())] for one, other in pairs]))
-        found: list[list[list[str]]] = json.loads(self.run(["-P", HERE / "onnxsim_diff.py", listed.resolve()]))
-        return found
 
     def _version(self, package: str) -> str:
         if package not in self.versions:

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.diff_quality``: how often the structural diff is right, beside other ways to compare."""
+"""``python -m tests.benchmarks.diff_quality``: how often the structural diff is right, by hidden names and order."""
 
 import argparse
 import sys
@@ -12,11 +12,9 @@ from typing import Final
 import onnxjson
 from onnxjson.diffing.events import Event
 from onnxjson.diffing.matching.models import align
-from onnxjson.model.document import Model
 from tests.benchmarks import diff_cases
-from tests.benchmarks.diff_baselines import pairs_but, pairs_by_text
-from tests.benchmarks.diff_cases import Case, Sides
-from tests.benchmarks.diff_environment import PACKAGES, Environment, MissingError
+from tests.benchmarks.diff_cases import Case
+from tests.benchmarks.diff_environment import PACKAGES, Environment
 from tests.benchmarks.diff_mistakes import described
 from tests.benchmarks.report import table
 from tests.benchmarks.tools import HERE
@@ -43,8 +41,6 @@ class Row:
     events_right: int = 0
     events_alone: int = 0
     """Events that are right and the only one, but for renames and order."""
-    others: dict[str, Score | None] = field(default_factory=dict)
-    """The pairs of other differs; None where one is not installed."""
 
     @property
     def total(self) -> Score:
@@ -57,9 +53,6 @@ class Row:
         return min(self.ours.items(), key=lambda each: (min(each[1].precision, each[1].recall), each[0]))
 
 
-OTHERS: Final = ("onnxsim", "onnxsim, scrambled", "text", "text, scrambled")
-
-
 def _sum(scores: Iterable[Score]) -> Score:
     total = Score()
     for score in scores:
@@ -70,27 +63,14 @@ def _sum(scores: Iterable[Score]) -> Score:
 class Measuring:
     """Runs cases."""
 
-    def __init__(self, environment: Environment, mistakes: Path | None, *, baselines: bool) -> None:
-        self._environment = environment
+    def __init__(self, mistakes: Path | None) -> None:
         self._mistakes = mistakes
-        self._baselines = baselines
 
     def row(self, part: str, title: str, cases: Iterable[Case]) -> Row:
         """The figures of some cases."""
         row = Row(title, part)
-        with tempfile.TemporaryDirectory(prefix="onnxjson-quality-") as folder:
-            saved: list[tuple[str, Sides, tuple[Path, Path]]] = []
-            for number, case in enumerate(cases):
-                self._ours(row, case)
-                if not self._baselines or case.plain is None:
-                    continue
-                for name, sides in (("", case.plain), (", scrambled", case.hidden)):
-                    _add(row, f"text{name}", sides.judge.score(pairs_by_text(sides.base, sides.target)))
-                    paths = Path(folder, f"{number}a.onnx"), Path(folder, f"{number}b{len(name)}.onnx")
-                    _save(sides.base, paths[0])
-                    _save(sides.target, paths[1])
-                    saved.append((f"onnxsim{name}", sides, paths))
-            self._onnxsim(row, saved)
+        for case in cases:
+            self._ours(row, case)
         print(".", end="", file=sys.stderr, flush=True)
         return row
 
@@ -126,17 +106,6 @@ class Measuring:
             with self._mistakes.open("a", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in lines)
 
-    def _onnxsim(self, row: Row, saved: Sequence[tuple[str, Sides, tuple[Path, Path]]]) -> None:
-        if not saved:
-            return
-        try:
-            removed = self._environment.compared([paths for _, _, paths in saved])
-        except MissingError:
-            row.others |= {name: None for name, _, _ in saved}
-            return
-        for (name, sides, _), gone in zip(saved, removed, strict=True):
-            _add(row, name, sides.judge.score(pairs_but(sides.base, sides.target, gone)))
-
 
 def _told(planted: Planted, events: Sequence[Event]) -> str:
     wanted = " or ".join(planted.kinds)
@@ -149,16 +118,6 @@ def _told(planted: Planted, events: Sequence[Event]) -> str:
             if said & touching:
                 told.append(f"    {event.kind} {event.pattern}: {sorted(said)}"[:400])
     return "\n".join(told)
-
-
-def _add(row: Row, name: str, score: Score) -> None:
-    before = row.others.get(name)
-    row.others[name] = score if before is None else before.plus(score)
-
-
-def _save(model: Model, path: Path) -> None:
-    if not path.exists():
-        onnxjson.save(model, path)
 
 
 def _rows(
@@ -210,25 +169,20 @@ def _together(rows: Sequence[Row]) -> Iterator[Row]:
             total.events += row.events
             total.events_right += row.events_right
             total.events_alone += row.events_alone
-        for name in OTHERS:
-            known = [score for row in some if (score := row.others.get(name)) is not None]
-            if known:
-                total.others[name] = _sum(known)
         yield total
 
 
 def _line(row: Row) -> list[str]:
     if not row.ours:
-        return [row.title, *[""] * 10]
+        return [row.title, *[""] * 5]
     name, worst = row.worst
     events = f"{row.events_right} of {row.events}" if row.events else ""
     alone = str(row.events_alone) if row.part == "planted" else ""
-    others = [_figures(row.others[each]) if each in row.others else "" for each in OTHERS]
-    return [row.title, str(row.total.wanted), _figures(row.total), f"{name}: {_figures(worst)}", events, alone, *others]
+    return [row.title, str(row.total.wanted), _figures(row.total), f"{name}: {_figures(worst)}", events, alone]
 
 
-def _figures(score: Score | None) -> str:
-    return "not installed" if score is None else f"{score.precision:.4f} / {score.recall:.4f}"
+def _figures(score: Score) -> str:
+    return f"{score.precision:.4f} / {score.recall:.4f}"
 
 
 GOALS: Final = {"synthetic": (0.999, 0.995), "exports": (0.99, 0.98), "optimizers": (0.97, 0.93)}
@@ -263,14 +217,13 @@ def _goals(totals: Sequence[Row]) -> Iterator[list[str]]:
 def report(rows: Sequence[Row], refused: Sequence[str]) -> str:
     """The figures as Markdown."""
     totals = list(_together(rows))
-    head = ["what changed", "pairs", "precision / recall", "worst", "events right", "and alone", *OTHERS]
+    head = ["what changed", "pairs", "precision / recall", "worst", "events right", "and alone"]
     lines = [_line(row) for row in (*rows, *totals)]
-    width = len(head)
     parts = [
         table(
             "Which node is which: precision / recall, names scrambled and order shuffled",
             head,
-            [(line + [""] * width)[:width] for line in lines],
+            lines,
         ),
         table("Goals", ["what", "wanted", "measured", "reached"], list(_goals(totals))),
     ]
@@ -285,7 +238,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=Path, default=HERE.parent / "models", help="folder of exported models")
     parser.add_argument("--python", type=Path, help="interpreter of an environment that has the optimizers")
     parser.add_argument("--cache", type=Path, help="folder that keeps what the optimizers wrote")
-    parser.add_argument("--no-baselines", action="store_true", help="the structural diff alone")
     parser.add_argument("--mistakes", type=Path, metavar="FILE", help="write what was wrong, with its surroundings")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the tables to FILE too")
     options = parser.parse_args(arguments)
@@ -294,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="onnxjson-quality-") as folder:
         environment = Environment(options.python, options.cache or Path(folder))
         refused: list[str] = []
-        measuring = Measuring(environment, options.mistakes, baselines=not options.no_baselines)
+        measuring = Measuring(options.mistakes)
         text = report(list(_rows(options, measuring, environment, refused)), refused)
     print(text, end="")
     if options.output:

@@ -10,8 +10,30 @@ from typing import Any, Final
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.model.types import parse_type
+
 ELEMENTS_PER_WEIGHT: Final = (1024, 4096)
 """The shape of one matrix of the weights, 16 MiB of float32."""
+
+
+BLOCK: Final = (
+    ("norm/LayerNormalization", ("{last}", "scale"), "norm"),
+    ("attn/q/MatMul", ("{b}norm", "w"), "q"),
+    ("attn/k/MatMul", ("{b}norm", "w"), "k"),
+    ("attn/v/MatMul", ("{b}norm", "w"), "v"),
+    ("attn/MatMul", ("{b}q", "{b}k"), "scores"),
+    ("attn/Add", ("{b}scores", "mask"), "masked"),
+    ("attn/Softmax", ("{b}masked",), "weights"),
+    ("attn/MatMul_1", ("{b}weights", "{b}v"), "mixed"),
+    ("attn/out/MatMul", ("{b}mixed", "w"), "out"),
+    ("Add", ("{last}", "{b}out"), "sum"),
+    ("mlp/up/MatMul", ("{b}sum", "w"), "up"),
+    ("mlp/act/Relu", ("{b}up",), "act"),
+    ("mlp/down/MatMul", ("{b}act", "w"), "down"),
+    ("Add_1", ("{b}sum", "{b}down"), "end"),
+)
+"""The nodes of one layer of a transformer: name, inputs, output."""
 
 
 def layers(count: int) -> ModelProto:
@@ -56,6 +78,34 @@ def weights(count: int) -> ModelProto:
     ]
     nodes = [helper.make_node("MatMul", ["x", matrix.name], [f"y_{matrix.name}"]) for matrix in matrices]
     return _model(nodes, nodes[-1].output[0], matrices, [])
+
+
+def transformer(count: int) -> Model:
+    """A model of `count` nodes, in layers, every value with a type."""
+    nodes: list[Node] = []
+    types: list[ValueInfo] = []
+    said = parse_type("float[N,128,512]")
+    last = "x"
+    for index in range(count):
+        layer, part = divmod(index, len(BLOCK))
+        name, inputs, output = BLOCK[part]
+        block = f"/layers.{layer}/"
+        places = tuple([each.format(b=block, last=last) for each in inputs])
+        operator = name.rpartition("/")[2].partition("_")[0]
+        nodes.append(Node(places, (block + output,), block + name, operator))
+        types.append(ValueInfo(block + output, said))
+        if part == len(BLOCK) - 1:
+            last = block + output
+    weights = [Tensor(name=name, data_type=1, dims=(), raw_data=bytes(4)) for name in ("w", "scale", "mask")]
+    graph = Graph(
+        tuple(nodes),
+        "big",
+        tuple(weights),
+        input=(ValueInfo("x", said),),
+        output=(ValueInfo(nodes[-1].output[0], said),),
+        value_info=tuple(types[:-1]),
+    )
+    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
 
 
 def write(kind: str, path: Path, count: int) -> None:

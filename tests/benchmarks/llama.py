@@ -1,23 +1,19 @@
-"""Write a decoder like LLaMA of any size, with its weights in files next to it: ``python -m tests.benchmarks.llama``.
+"""A decoder like LLaMA of any size, with its weights in files next to it.
 
 The graph is that of an exporter: normalization, rotation and attention in their small operators, weights as stored by
-PyTorch, transposed where they are used. With ``--sparse`` the data files have holes instead of weights, so that a model
+PyTorch, transposed where they are used. With `sparse` the data files have holes instead of weights, so that a model
 of 140 GB occupies 1 MB of the disk.
 """
 
-import argparse
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-
-SHAPES: Final = {"2.4g": (9, 2048, 5632, 32000), "14g": (32, 4096, 11008, 32000), "140g": (84, 8192, 22016, 128256)}
-"""Layers, hidden size, size of the feed-forward part and vocabulary; bytes in float16, but for the first: float32."""
 
 _BLOCK: Final = 1 << 20
 _ALIGNMENT: Final = 4096
@@ -212,26 +208,3 @@ def _pieces(noise: bytes, length: int, shift: int) -> Iterator[bytes]:
     noise = noise[shift % len(noise) :] + noise[: shift % len(noise)]
     for start in range(0, length, len(noise)):
         yield noise[: length - start]
-
-
-def named(size: str) -> Llama:
-    """The sizes of the model of one of `SHAPES`."""
-    layers, hidden, inner, vocabulary = SHAPES[size]
-    dtype = TensorProto.FLOAT if size == "2.4g" else TensorProto.FLOAT16
-    return Llama(layers, hidden, inner, vocabulary, hidden // 128, dtype, transposed=False)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write a model."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.llama", description=__doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("size", choices=SHAPES)
-    parser.add_argument("--sparse", action="store_true", help="holes instead of weights")
-    parser.add_argument("--shards", type=int, default=1, help="number of data files")
-    options = parser.parse_args(arguments)
-    total = write(options.file, named(options.size), sparse=options.sparse, shards=options.shards)
-    print(f"{options.file}: {total:,} bytes of weights")
-
-
-if __name__ == "__main__":
-    main()

@@ -87,7 +87,7 @@ def _diff(setting: Setting) -> Goal:
     nodes = NODES // 100 if setting.quick else NODES
     place = setting.folder / "diff"
     place.mkdir()
-    setting.printed(python(*_DIFF, "make", "transformer", str(nodes), "distinct", "80", place))
+    setting.printed(python(*_DIFF, "make", str(nodes), "80", place))
     diff = onnxjson("diff", place / "base.onnx", place / "target.onnx", "--exit-zero")
     figures = _figures(diff, setting, runs=3)
     compared = json.loads(setting.printed(python(*_DIFF, "measure", place)))
@@ -107,8 +107,7 @@ def _merge(setting: Setting) -> Goal:
 
 def _edit(setting: Setting) -> Goal:
     say("edit")
-    arguments: Command = ["-m", "tests.benchmarks.edits_speed", "--json", "--model", setting.model(CASES[0])]
-    (measured,) = json.loads(setting.printed(python(*arguments, "--only", EDIT)))
+    measured = json.loads(setting.printed(python("-m", "tests.benchmarks.edits_speed", setting.model(CASES[0]), EDIT)))
     beside = f"{measured['differences']:,} changes"
     return Goal(f"{EDIT}, 100,000 nodes: s", 1.0, measured["plan"], measured["processor"], beside)
 

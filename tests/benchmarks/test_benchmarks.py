@@ -40,13 +40,6 @@ def test_quick_run_prints_every_table_and_every_model_comes_back(tmp_path: Path)
         assert "skipped" not in row
 
 
-def test_replacing_is_measured_both_ways(tmp_path: Path) -> None:
-    setting = cases.Setting(tmp_path, repeat=1, quick=True)
-    found = cases.replacing(setting)
-    assert len(found) == 4
-    assert all(figures.runs and not figures.skipped for ways in found.values() for figures in ways.values())
-
-
 def test_rows_of_other_jobs_are_measured(tmp_path: Path) -> None:
     found = rows.measured(cases.Setting(tmp_path, repeat=1, quick=True))
     assert len(found) == len(rows.MISTAKES) + 4
@@ -67,24 +60,6 @@ def test_peak_memory_is_that_of_the_process_measured() -> None:
     assert measured[1].peak_bytes > 200 << 20
 
 
-def test_processor_time_leaves_out_waiting() -> None:
-    run = run_process(python("-c", "import time; time.sleep(0.5)"), {})
-    assert run.cpu_seconds < 0.4 < run.seconds
-
-
-def test_process_that_measures_imports_nothing_big() -> None:
-    script = "import sys, tests.benchmarks.__main__; print({'numpy', 'onnx', 'google.protobuf'} & set(sys.modules))"
-    run = run_process(python("-c", script), {"PYTHONPATH": str(HERE.parent.parent)})
-    assert run.printed.strip() == "set()"
-
-
-def test_tool_that_refuses_a_model_is_skipped_with_its_reason() -> None:
-    figures = Figures()
-    assert not figures.add(python("-c", "raise SystemExit('no such operator')"), {})
-    assert not figures.add(python("-c", "pass"), {})
-    assert (figures.skipped, figures.runs) == ("no such operator", [])
-
-
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
 def test_model_of_a_case_is_valid_and_the_same_every_time(case: cases.Case, tmp_path: Path) -> None:
     paths = tmp_path / "one.onnx", tmp_path / "two.onnx"
@@ -95,12 +70,6 @@ def test_model_of_a_case_is_valid_and_the_same_every_time(case: cases.Case, tmp_
     assert len(model.graph.node) >= case.quick_count
     assert not check_structure(onnxjson.load(paths[0])), "warnings would be part of the time"
     onnx.checker.check_model(model)
-
-
-def test_models_of_cases_are_what_their_titles_say() -> None:
-    assert graphs.weights(32).ByteSize() > 32 << 20
-    layers = graphs.layers(400).graph
-    assert (len(layers.node), len(layers.initializer), len(layers.value_info)) == (400, 100, 400)
 
 
 def test_goals_say_what_is_reached_and_what_is_not() -> None:

@@ -2,12 +2,9 @@
 
 The program runs in a pseudo-terminal of 160x45. A key has been answered when nothing more comes for 60 ms; the time
 said is that of the last byte. The inspector follows when the cursor has rested for 120 ms, and is counted on its own.
-Then `tests.benchmarks.tui_stalls` says how long each action holds up the loop, filter and undo among them. Textual's
-DataTable and Tree stand beside for scale.
 """
 
 import argparse
-import asyncio
 import fcntl
 import os
 import pty
@@ -21,22 +18,14 @@ import termios
 import time
 from pathlib import Path
 from typing import Final, NamedTuple, Self
-from unittest import mock
 
 import onnxjson
-from onnxjson import edits
-from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, ValueInfo
-from onnxjson.model.types import parse_type
+from tests.benchmarks.graphs import transformer
 from tests.benchmarks.report import table
-from tests.benchmarks.tui_rows import transformer
-from tests.benchmarks.tui_stalls import HEADS, stall_rows, stalls
 from tests.tui.programs import children_of
 
 NODES: Final = 100_000
 SIZE: Final = (160, 45)
-_CHAIN: Final = 10_000
-"""Nodes of the model that is run and whose types flow."""
-
 _QUIET: Final = 0.06
 """Seconds without a byte after which a key has been answered."""
 
@@ -171,7 +160,8 @@ _END: Final = b"\x1b[F"
 _HOME: Final = b"\x1b[H"
 
 
-def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
+def start(path: Path, folder: Path, *, remote: bool = False, size: tuple[int, int] = SIZE) -> Terminal:
+    """Start the workbench on a file in a terminal."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "NO_COLOR", "TMUX"))},
         "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "XDG_STATE_HOME": str(folder / "state"),
@@ -180,69 +170,14 @@ def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
     }  # fmt: skip
     note = str(folder / "read")
     words = [sys.executable, "-c", _PROGRAM, note, "tui", "--remote", "on" if remote else "off", str(path)]
-    return Terminal(words, environment)
-
-
-def chain(count: int) -> Model:
-    """A model of `count` nodes that runs, every value with a type; the first Transpose changes the types of all."""
-    nodes = [Node(("x",), ("v0",), "n0", "Transpose", attribute=(Attribute("perm", type=7, ints=(0, 2, 1)),))]
-    nodes += [Node((f"v{each - 1}",), (f"v{each}",), f"n{each}", "Relu") for each in range(1, count)]
-    types = [ValueInfo(node.output[0], parse_type("float[1,64,16]")) for node in nodes]
-    inputs = (ValueInfo("x", parse_type("float[1,16,64]")),)
-    graph = Graph(tuple(nodes), "chain", input=inputs, output=(types[-1],), value_info=tuple(types[:-1]))
-    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
-
-
-def measure_pages(nodes: int, folder: Path) -> list[tuple[str, str, str]]:
-    """What is measured on pages and with processes of their own: twin panes, types while typing, numbers."""
-    path, other = folder / "big.onnx", folder / "other.onnx"
-    big = onnxjson.load(path)
-    changes = [
-        edits.DeleteNode(node=f"@/graph/node/{each * nodes // 4 // 14 * 14 + 11}", bypass=0) for each in (1, 2, 3)
-    ]
-    onnxjson.save(onnxjson.apply(big, changes), other)
-    found: list[tuple[str, str, str]] = []
-    with _program(path, folder) as terminal:
-        terminal.wait_for(b"LayerNorm")
-        terminal.read(quiet=2.0)
-        os.write(terminal.master, b":compare " + os.fsencode(other) + b"\r")
-        terminal.wait_for(b"side by side")
-        os.write(terminal.master, b"vzR")
-        terminal.wait_for(b"LayerNorm")
-        terminal.read(quiet=3.0)
-        found += _figures("a key in twin panes", [terminal.press(_DOWN) for _ in range(9)], "10 ms, 1 kB")
-        found += _figures("a page in twin panes", [terminal.press(_PAGE) for _ in range(9)], "20 ms, 20 kB")
-    onnxjson.save(chain(_CHAIN), folder / "chain.onnx")
-    with _program(folder / "chain.onnx", folder) as terminal:
-        terminal.wait_for(b"Relu")
-        terminal.read(quiet=2.0)
-        os.write(terminal.master, b"e\r")
-        terminal.wait_for(b"perm =")
-        terminal.read(quiet=5.0)  # the worker starts
-        answers = []
-        for typed in (b"[1,0,2", b"[2,1,0", b"[1,2,0", b"[2,0,1", b"[0,1,2", b"[1,0,2"):
-            terminal.press(b"\x15" + typed, quiet=1.0)
-            terminal.output = b""
-            answers.append(terminal.press(b"]", quiet=1.0))
-            assert b"->" in terminal.output, terminal.output
-        found += _figures(f"a key while types flow, {_CHAIN:,} nodes, with the worker", answers, "150 ms")
-        os.write(terminal.master, b"\x1b")
-        terminal.read(quiet=1.0)
-        os.write(terminal.master, b":numbers random\r")
-        terminal.wait_for(b"numbers of")
-        terminal.read(quiet=2.0)
-        os.write(terminal.master, b"\x1b")
-        terminal.read(quiet=1.0)
-        answers = [terminal.press(_DOWN) for _ in range(9)]
-        found += _figures(f"a key with numbers in the list, {_CHAIN:,} nodes", answers, "10 ms, 1 kB")
-    return found
+    return Terminal(words, environment, size)
 
 
 def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
     """Everything that is measured in a terminal: what, figure, budget."""
     note = folder / "read"
     found: list[tuple[str, str, str]] = []
-    with _program(path, folder, remote=remote) as terminal:
+    with start(path, folder, remote=remote) as terminal:
         painted = terminal.wait_for(b"LayerNorm")
         read_at, memory = note.read_text().split()
         found.append(("first nodes on the screen after the model was read", _ms(painted - float(read_at)), "400 ms"))
@@ -290,44 +225,6 @@ def _lag(terminal: Terminal, rate: float) -> float:
     return max(last - released, 0.0)
 
 
-def others(nodes: int) -> list[tuple[str, str, str]]:
-    """How long Textual's own lists of as many rows block the program, and what a page of them costs."""
-    code = """
-import asyncio, sys, time
-from textual.app import App
-from textual.widgets import DataTable, Tree
-kind, nodes = sys.argv[1], int(sys.argv[2])
-class Lists(App):
-    def compose(self):
-        yield DataTable(cursor_type="row") if kind == "DataTable" else Tree("nodes")
-    def fill(self):
-        if kind == "DataTable":
-            shown = self.query_one(DataTable)
-            shown.add_columns("at", "operator", "name", "type")
-            shown.add_rows([(str(each), "MatMul", f"/layers.{each}/MatMul", "float[N,128]") for each in range(nodes)])
-        else:
-            shown = self.query_one(Tree)
-            shown.root.expand()
-            for each in range(nodes):
-                shown.root.add_leaf(f"{each} MatMul /layers.{each}/MatMul")
-async def main():
-    app = Lists()
-    async with app.run_test(size=(160, 45)) as pilot:
-        start = time.time()
-        app.fill()
-        await pilot.pause()
-        print(time.time() - start)
-asyncio.run(main())
-"""
-    found = []
-    for kind in ("DataTable", "Tree"):
-        answer = subprocess.run(
-            [sys.executable, "-c", code, kind, str(nodes)], capture_output=True, text=True, check=True, timeout=300
-        )
-        found.append((f"Textual's {kind}, until as many rows are there", _ms(float(answer.stdout)), ""))
-    return found
-
-
 def _ms(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms"
 
@@ -340,24 +237,15 @@ def main(arguments: list[str]) -> int:
     """Prints the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.tui_screen", description=__doc__)
     parser.add_argument("--nodes", type=int, default=NODES, help=f"{NODES:,} if left out")
-    parser.add_argument("--pages", action="store_true", help="only twin panes, types and numbers")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "big.onnx")
         onnxjson.save(transformer(given.nodes), path)
         heads = [f"{given.nodes:,} nodes", "found", "budget"]
-        pages = measure_pages(given.nodes, Path(name))
-        print(table(f"Pages and processes, {SIZE[0]}x{SIZE[1]}", heads, pages))
-        if given.pages:
-            return 0
         for remote in (False, True):
             rows = measure(path, Path(name), remote=remote)
             where = "on a slow line" if remote else "here"
             print(table(f"The workbench {where}, {SIZE[0]}x{SIZE[1]}", heads, rows))
-        with mock.patch.dict(os.environ, XDG_STATE_HOME=name):
-            found = asyncio.run(stalls(path))
-        print(table("How long the loop is held up, CPU", HEADS, stall_rows(found)))
-        print(table("For scale", [f"{given.nodes:,} rows", "found", ""], others(given.nodes)))
     return 0
 
 

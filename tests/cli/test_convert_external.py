@@ -56,25 +56,6 @@ def test_a_whole_model_goes_to_standard_output(split: Path, binary: Path) -> Non
     assert result.stdout == onnxjson.dumps(onnxjson.load(binary))
 
 
-@pytest.mark.parametrize("form", ["onnx", "onnx.json", "onnxjson"])
-def test_externalize_and_back_is_the_identical_file(binary: Path, form: str) -> None:
-    folder = binary.with_name("apart")
-    folder.mkdir()
-    result = run("convert", binary, "--externalize", "-o", folder / f"m.{form}")
-    assert result.exit_code == 0
-    assert names(folder) == ["m.data", f"m.{form}"]
-    assert result.stderr.splitlines()[-1] == f"wrote {folder}/m.data (2.6 kB, 1 tensor)"
-    assert run("convert", folder / f"m.{form}", "--internalize", "-o", folder / "back.onnx").exit_code == 0
-    assert (folder / "back.onnx").read_bytes() == binary.read_bytes()
-
-
-def test_tensors_that_are_in_other_files_already_are_counted(binary: Path) -> None:
-    small = binary.with_name("small.onnx")
-    run("convert", binary, "--externalize", "-o", small)
-    again = run("convert", small, "--externalize", "--threshold", "100", "-o", binary.with_name("again.onnx"))
-    assert again.stderr.splitlines()[-1] == "1 constant already in other files; --internalize moves them too"
-
-
 def test_without_a_name_the_data_stand_beside_the_text(binary: Path) -> None:
     assert run("convert", binary, "--externalize").exit_code == 0
     assert names(binary.parent) == ["digits.data", "digits.onnx", "digits.onnx.json"]
@@ -172,14 +153,6 @@ def test_no_file_stands_beside_standard_output(binary: Path, option: str) -> Non
     assert "-o OUT" in refused(run("convert", binary, "-o", "-", option), 2)
 
 
-def test_a_data_file_goes_again_when_the_model_cannot_be_saved(binary: Path) -> None:
-    place = binary.with_name("m.onnx")
-    place.write_bytes(b"old")
-    os.link(place, binary.with_name("second-name"))
-    assert "hard links" in refused(run("convert", binary, "--externalize", "-o", place), 73)
-    assert names(binary.parent) == ["digits.onnx", "m.onnx", "second-name"]
-
-
 def test_both_together_make_one_new_data_file_of_several(split: Path, binary: Path) -> None:
     result = run(
         "convert", split, "--internalize", "--externalize", "--threshold", "1", "-o", split.with_name("m.onnx")
@@ -189,14 +162,6 @@ def test_both_together_make_one_new_data_file_of_several(split: Path, binary: Pa
     assert locations(packed) == ("m.data",)
     split.with_name("w.bin").unlink()
     assert internalize(packed, split.parent) == onnxjson.load(binary)
-
-
-def test_tensors_that_stay_are_counted(binary: Path) -> None:
-    model = Model(graph=Graph(initializer=(Tensor(dims=(500,), data_type=1, name="w", float_data=bytes(2000)),)))
-    onnxjson.save(model, binary)
-    result = run("convert", binary, "--externalize", "-o", binary.with_name("m.onnx"))
-    assert "1 big tensor stays in the model: the data are not raw bytes of its type and shape\n" in result.stderr
-    assert onnxjson.load(binary.with_name("m.onnx")) == model
 
 
 @pytest.mark.parametrize("form", ["onnx", "onnx.json"])
@@ -211,15 +176,6 @@ def test_with_external_copies_the_files_that_the_model_names(split: Path, binary
     assert internalize(onnxjson.load(folder / f"m.{form}"), folder) == onnxjson.load(binary)
     again = run("convert", split, "--with-external", "-o", folder / f"m.{form}")
     assert (again.exit_code, "copied" in again.stderr) == (0, False)
-
-
-def test_a_different_file_in_the_other_folder_stops_it_before_anything_is_written(split: Path, binary: Path) -> None:
-    folder = binary.with_name("elsewhere")
-    folder.mkdir()
-    (folder / "w.bin").write_bytes(b"mine")
-    error = refused(run("convert", split, "--with-external", "-o", folder), 73)
-    assert f"{folder}/w.bin already exists with other bytes" in error
-    assert names(folder) == ["w.bin"]
 
 
 def test_in_the_same_folder_there_is_nothing_to_copy(split: Path) -> None:
@@ -241,19 +197,6 @@ def test_a_missing_file_is_named_with_its_tensor(split: Path, binary: Path, opti
     folder.mkdir()
     error = refused(run("convert", split, option, "-o", folder / "m.onnx"), 66)
     assert "external data of tensor 'conv.weight' in 'w.bin': the file is missing" in error
-    assert names(folder) == []
-
-
-@pytest.mark.parametrize("option", ["--internalize", "--with-external"])
-def test_a_hostile_location_is_named_and_nothing_is_written(binary: Path, option: str) -> None:
-    entry = StringStringEntry(key="location", value="../../etc/passwd")
-    tensor = Tensor(dims=(1,), data_type=1, name="evil\x1b[2J", external_data=(entry,), data_location=1)
-    onnxjson.save(Model(graph=Graph(initializer=(tensor,))), binary)
-    folder = binary.with_name("elsewhere")
-    folder.mkdir()
-    error = refused(run("convert", binary, option, "-o", folder / "m.onnx"), 78)
-    assert "\x1b" not in error
-    assert "[2J' in '../../etc/passwd'" in error
     assert names(folder) == []
 
 

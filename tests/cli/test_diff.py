@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from onnxjson import example
 from onnxjson.storage import api
-from tests.cli.running import command_line, run, run_process
+from tests.cli.running import run, run_process
 from tests.cli.terminal import Terminal
 from tests.schemas.reports import diff_schema
 
@@ -149,14 +148,6 @@ def test_weights_in_other_files_that_differ_are_a_difference_in_every_format(
     assert old.read_bytes() == new.read_bytes()
     assert run("diff", old, new, "--format", form).exit_code == 1
     assert run("diff", old, new, "--format", form, "--exit-zero").exit_code == 0
-
-
-@pytest.mark.parametrize("form", ["text", "json", "html", "patch"])
-def test_closed_standard_output_is_said_in_a_line(form: str, binary: Path, leaky: Path) -> None:
-    words = shlex.join(command_line("diff", binary, leaky, "--format", form))
-    result = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, encoding="utf-8", check=False)
-    assert result.returncode == 73
-    assert "standard output is closed" in result.stderr
 
 
 def test_dash_is_standard_output(binary: Path, leaky: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,18 +210,6 @@ def test_script_that_does_not_fit_changes_nothing_and_says_which_step(binary: Pa
     assert binary.read_bytes() == before
 
 
-def test_mistakes_of_a_script_have_line_and_column(binary: Path, script: Path) -> None:
-    script.write_text('{"format": "onnxjson-rewrite/1",\n"edits": [{"edit": "prune", "deep": true}]}')
-    result = run("apply", script, binary, "-i")
-    assert result.exit_code == 65
-    assert f'{script}:2:29: error[unknown-key]: prune has no key "deep"' in result.stderr
-
-
-def test_comments_before_the_format_are_taken(binary: Path, script: Path) -> None:
-    script.write_text(f"// what it is for\n{SCRIPT}")
-    assert run("apply", script, binary, "-i").exit_code == 0
-
-
 def test_dry_run_of_a_script_shows_all_of_it(binary: Path, script: Path) -> None:
     result = run("apply", script, binary, "--dry-run")
     assert "attribute alpha: 0.01 -> 0.25" in result.stdout

@@ -52,7 +52,6 @@ SETTING_ASIDE = {
     "tui/onnxjson_tui/workbench/start.py",
     "tui/onnxjson_tui/shell/graph_screen.py",
     "onnxjson/serving/open_texts.py",
-    "tests/benchmarks/tui_stalls.py",
 }
 """Modules that tell the collector of garbage what stays."""
 

@@ -95,13 +95,13 @@ def grid(count: int) -> Model:
 
 
 ADVERSARIAL: Final[dict[str, tuple[Callable[[int], Model], int]]] = {
-    "identical parallel chains": (parallel_chains, 10_000),
-    "parallel chains, weights stripped": (weighted_chains, 10_000),
-    "one identical chain": (chain, 50_000),
-    "complete bipartite layers": (bipartite, 200),
-    "one value, many consumers": (fan_out, 50_000),
-    "a wide Concat": (wide_concat, 100_000),
-    "a random graph of one operator": (random_graph, 50_000),
-    "a grid of one operator": (grid, 50_000),
+    "identical parallel chains": (parallel_chains, 100),
+    "parallel chains, weights stripped": (weighted_chains, 100),
+    "one identical chain": (chain, 500),
+    "complete bipartite layers": (bipartite, 12),
+    "one value, many consumers": (fan_out, 500),
+    "a wide Concat": (wide_concat, 1000),
+    "a random graph of one operator": (random_graph, 500),
+    "a grid of one operator": (grid, 500),
 }
-"""By name: how it is made, and the count that it is measured with."""
+"""By name: how it is made, and the count that it is tested with."""

@@ -34,6 +34,8 @@ NOT_CODES = {
     "latin-1",
     "onnxjson-demo",
     "not-tried",
+    "too-new",
+    "not-compared",
     *KINDS,
     *get_args(Verdict),
     *get_args(Role),

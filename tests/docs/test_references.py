@@ -8,7 +8,7 @@ import click
 import pytest
 
 from onnxjson.cli.group import onnxjson
-from onnxjson.cli.overview import SECTIONS
+from onnxjson.cli.overview import COMMANDS
 from tests.docs.sessions import PAGES, ROOT
 
 OTHERS = {
@@ -77,8 +77,8 @@ def _options(command: click.Command) -> Iterator[str]:
 def test_options_of_the_pages_exist() -> None:
     known = OTHERS | {"--help", "--version"}
     context = click.Context(onnxjson)
-    for entry in (entry for entries in SECTIONS.values() for entry in entries):
-        command = onnxjson.get_command(context, entry.name)
+    for name in COMMANDS:
+        command = onnxjson.get_command(context, name)
         assert command is not None
         known |= set(_options(command))
     for page in PAGES:

@@ -76,17 +76,6 @@ def test_sne4onnx_the_part_has_exactly_the_named_inputs_and_outputs_in_order() -
     check(part)
 
 
-def test_sne4onnx_cuts_at_interior_inputs_and_computes_the_same() -> None:
-    whole = read(CHAIN)
-    x, z = (numpy.random.default_rng(1).normal(size=(2, 3)).astype(numpy.float32) for _ in range(2))
-    head, tail = apply(whole, Extract(outputs=("s",))), apply(whole, Extract(inputs=("s", "z"), outputs=("y", "w")))
-    expected = evaluate(whole, {"x": x, "z": z})
-    found = evaluate(tail, evaluate(head, {"x": x}) | {"z": z})
-    assert {name: value.tobytes() for name, value in found.items()} == {
-        name: value.tobytes() for name, value in expected.items()
-    }
-
-
 def test_sne4onnx_only_the_named_outputs_of_a_node_come_out() -> None:
     split = read("""<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x) => (float[2] q) { p, q = Split (x) }""")

@@ -96,18 +96,6 @@ def test_types_nest_as_deep_as_protobuf_reads_and_no_deeper() -> None:
     assert deepest == 48  # two messages a sequence, 100 in all
 
 
-@pytest.mark.parametrize("category", ["whole", "syntax"])
-def test_a_broken_file_is_refused_as_its_text_and_left_alone(category: str, tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx.json"
-    for document in documents(category):
-        path.write_bytes(document.text)
-        with pytest.raises(OnnxJsonError) as caught:
-            onnxjson.load(path)
-        assert caught.value.exit_code == 65, document.name
-        assert path.read_bytes() == document.text
-        assert [one.name for one in tmp_path.iterdir()] == ["model.onnx.json"]
-
-
 def test_all_mistakes_of_a_document_are_found_in_one_run() -> None:
     text = (
         BASE.replace('"ir_version": 10', '"ir_version": "x"')

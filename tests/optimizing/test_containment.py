@@ -17,27 +17,16 @@ GOOD = "def optimize(model):\n    model.producer_name = 'good'\n    return model
 
 BAD = {
     "segfault": ("import ctypes\n    ctypes.string_at(0)", r"crashed: signal SIGSEGV"),
-    "abort": ("import os\n    os.abort()", r"crashed: signal SIGABRT"),
-    "kills itself": ("import os\n    os.kill(os.getpid(), 9)", r"crashed: signal SIGKILL"),
     "hangs": ("import time\n    time.sleep(1000)", r"does not finish: no answer within 2 s"),
-    "loops": ("while True: pass", r"does not finish: (no answer within|more than) 2 s"),
     "ends with 0": ("import os\n    os._exit(0)", r"ended its process: exit code 0 without an answer"),
-    "ends with 3": ("import os\n    os._exit(3)", r"ended its process: exit code 3 without an answer"),
-    "sys.exit()": ("import sys\n    sys.exit()", r"ended its process: sys\.exit\(None\)"),
     "sys.exit(0)": ("import sys\n    sys.exit(0)", r"ended its process: sys\.exit\(0\)"),
     "10 GB": ("model.doc_string = 'x' * 10_000_000_000\n    return model", r"needs more than 1\.0 GiB of memory"),
-    "10 GB of native code": (
-        "import numpy\n    return bytes(numpy.ones(10_000_000_000, numpy.int8))",
-        r"needs more than 1\.0 GiB of memory",
-    ),
     "raises": ("raise ValueError('no good')", r"failed: .*pass\.py:2: ValueError: no good"),
-    "does not end a recursion": ("return optimize(model)", r"failed: .*RecursionError"),
     "raises what is no Exception": ("raise KeyboardInterrupt", r"ended its process: exit code 1"),
     "gives nothing": (
         "pass",
         r"failed: .*TypeError: optimize returned nothing; it must return an onnx\.ModelProto",
     ),
-    "gives a number": ("return 3", r"failed: .*TypeError: optimize returned a int"),
     "gives another message": ("return model.graph", r"failed: .*TypeError: optimize returned a GraphProto"),
     "gives no bytes": ("return b''", r"returned nothing"),
     "gives garbage": ("return bytes(range(1, 200))", r"returned 199 bytes that are not a model"),
@@ -107,12 +96,6 @@ def test_a_bad_pass_is_named_and_the_next_one_runs(name: str, model: Model, good
     assert fine.after.model.producer_name == "good"
 
 
-def test_without_going_on_the_failure_is_raised(model: Model, good: str, tmp_path: Path) -> None:
-    bad = planted(tmp_path, "raise ValueError('no good')")
-    with pytest.raises(PassError, match="no good"):
-        made_by(model, good, bad, keep_going=False)
-
-
 def test_what_a_failing_pass_printed_is_told(model: Model, tmp_path: Path) -> None:
     body = "import os\n    os.write(1, b'one\\n')\n    os.write(2, b'two\\x1b[2J\\n')\n    os._exit(4)"
     (made,) = made_by(model, planted(tmp_path, body))
@@ -141,65 +124,6 @@ def test_a_failing_pass_is_given_before_it_is_raised(model: Model, good: str, tm
         assert next(run).failure is not None
         with pytest.raises(PassError, match="no good"):
             next(run)
-
-
-def test_what_a_pass_writes_goes_with_its_folder(model: Model, tmp_path: Path) -> None:
-    body = (
-        "import os, tempfile\n    open('here', 'w').write('x' * 100)\n"
-        "    model.producer_name = os.getcwd() + '|' + tempfile.mkdtemp()\n    return model"
-    )
-    (made,) = made_by(model, planted(tmp_path, body))
-    where = (made.after.model.producer_name or "").split("|")
-    assert where[1].startswith(where[0])
-    assert not Path(where[0]).exists()
-
-
-def test_a_pass_may_start_threads(model: Model, tmp_path: Path) -> None:
-    body = (
-        "import threading\n    t = threading.Thread(target=lambda: setattr(model, 'producer_name', 'thread'))\n"
-        "    t.start(); t.join()\n    return model"
-    )
-    (made,) = made_by(model, planted(tmp_path, body))
-    assert made.after.model.producer_name == "thread"
-
-
-def test_what_a_pass_leaves_running_is_ended_and_not_waited_for(model: Model, tmp_path: Path) -> None:
-    body = (
-        "import os, time\n    child = os.fork()\n    if child == 0:\n        time.sleep(1000)\n"
-        "    model.producer_name = str(child)\n    return model"
-    )
-    started = time.monotonic()
-    (made,) = made_by(model, planted(tmp_path, body), trust=True)
-    assert made.failure is None
-    assert time.monotonic() - started < 10
-    assert not Path("/proc", made.after.model.producer_name or "").exists() or _is_dead(made)
-
-
-def _is_dead(made: PassResult) -> bool:
-    status = Path("/proc", made.after.model.producer_name or "", "stat")
-    try:
-        return status.read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
-def test_a_json_module_beside_the_model_is_never_imported(
-    model: Model, good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trap = tmp_path / "trap"
-    trap.mkdir()
-    for name in ("json.py", "onnx.py", "onnxoptimizer.py", "sitecustomize.py"):
-        (trap / name).write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\nraise SystemExit")
-    monkeypatch.chdir(trap)
-    monkeypatch.setenv("PYTHONPATH", str(trap))
-    assert made_by(model, good)[0].is_changed
-    assert not (tmp_path / "sprung").exists()
-
-
-def test_more_than_max_size_is_refused(model: Model, tmp_path: Path) -> None:
-    big = planted(tmp_path, "model.doc_string = 'x' * 10_000\n    return model")
-    with Pipeline(max_size=8_000) as pipeline, pytest.raises(PassError, match="at most 8,000 are allowed"):
-        list(pipeline.run(model, [parse_step(big)]))
 
 
 def test_what_is_too_big_is_not_even_read(model: Model, tmp_path: Path) -> None:

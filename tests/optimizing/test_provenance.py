@@ -1,7 +1,10 @@
 """Where nodes came from and where they went."""
 
+import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from onnxjson.codecs import serde
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index
 from onnxjson.optimizing.passes.declaration import is_installed
@@ -12,6 +15,22 @@ from onnxjson.rendering.tables import plain
 from onnxjson.rendering.trace_text import story_lines, subjects_of
 from tests.optimizing.networks import branch, convolution
 from tests.optimizing.test_traces import traced
+
+
+def linear(count: int) -> ModelProto:
+    """`count` nodes, MatMul and Add in turn, every pair of which onnxruntime fuses."""
+    numbers = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for place in range(count // 2):
+        names = f"W{place}", f"B{place}", f"m{place}", f"y{place}"
+        weights.append(numpy_helper.from_array(numbers.standard_normal((8, 8), np.float32), names[0]))
+        weights.append(numpy_helper.from_array(numbers.standard_normal(8, np.float32), names[1]))
+        nodes.append(helper.make_node("MatMul", [last, names[0]], [names[2]], f"matmul{place}"))
+        nodes.append(helper.make_node("Add", [names[2], names[1]], [names[3]], f"add{place}"))
+        last = names[3]
+    inputs, outputs = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8])] for name in ("x", last))
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
 def by_name(model: Model) -> dict[str, str]:
@@ -71,9 +90,6 @@ def test_a_node_that_a_pass_puts_in_has_no_origin_but_a_touch() -> None:
 
 
 def test_a_rewrite_of_thousands_of_nodes_does_not_make_every_node_of_every_node() -> None:
-    from onnxjson.codecs import serde
-    from tests.benchmarks.trace_cost import linear
-
     trace, _ = traced(serde.from_proto(linear(200)), "onnxruntime")
     found, first, last = followed(trace)
     gemms = [ref for ref in Index(trace.last).nodes() if ref.node.op_type == "Gemm"]

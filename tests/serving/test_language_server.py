@@ -131,31 +131,6 @@ def edit(tmp_path: Path, session: Session, text: str | None = None) -> None:
     asyncio.run(run())
 
 
-def test_findings_while_typing_are_those_of_check(tmp_path: Path) -> None:
-    async def session(editor: Editor) -> None:
-        assert await editor.diagnostics() == []
-        good = editor.text
-        for wrong, code in (
-            (good.replace('"Softmax"', '"SoftMax"'), "unknown-operator"),
-            (good.replace('"axis": -1', '"axes": -1'), "unknown-attribute"),
-            (good.replace('"input": ["h"]', '"input": ["hh"]'), "undefined-input"),
-            (good.replace('"axis": -1', '"axis": -1,,'), None),
-            (good[: len(good) // 2], None),
-        ):
-            editor.write(wrong)
-            found = await editor.diagnostics()
-            file = tmp_path / "wrong.onnx.json"
-            file.write_text(wrong)
-            expected = [(each.line - 1, each.column - 1, each.code) for each in onnxjson.check(file)]
-            assert [(each.range.start.line, each.range.start.character, each.code) for each in found] == expected
-            assert expected
-            assert code is None or code in {each.code for each in found}
-        editor.write(good)
-        assert await editor.diagnostics() == []
-
-    edit(tmp_path, session)
-
-
 def test_hover_completion_and_navigation(tmp_path: Path) -> None:
     async def session(editor: Editor) -> None:
         client = editor.client
@@ -371,18 +346,6 @@ def test_texts_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch, t
     text = EditedText(text_of(tmp_path), tmp_path / "m.onnx.json")
     assert ["does not read it" in each.message for each in text.findings()] == [True]
     assert (text.names(), offers(text, 500), text.description(500), changed(text, [])) == ([], [], [], [])
-
-
-@pytest.mark.exhaustive
-def test_a_text_of_200_megabytes_is_open_but_not_read(tmp_path: Path) -> None:
-    async def session(editor: Editor) -> None:
-        assert ["does not read it" in each.message for each in await editor.diagnostics()] == [True]
-        editor.type(40, 41, "x")
-        assert ["does not read it" in each.message for each in await editor.diagnostics()] == [True]
-        assert await editor.client.text_document_hover_async(lsp.HoverParams(**editor.place('"Softmax"', 2))) is None
-
-    text = text_of(tmp_path)
-    edit(tmp_path, session, text + f"{chr(32):99}\n" * 2_000_000)
 
 
 def test_many_findings_are_cut(tmp_path: Path) -> None:

@@ -177,34 +177,6 @@ def test_float64_that_loses_bits_is_refused_with_its_place() -> None:
     assert numpy.array_equal(to_numpy(encoded.tensor), array.astype("f4"))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "target", "becomes"),
-    [
-        (2**53 + 1, "i8", "float64", "9007199254740992.0"),
-        (2**63 - 1, "i8", "float32", "9.223372e+18"),
-        (300, "i4", "uint8", "255"),
-        (-1, "i1", "uint8", "0"),
-        (1.5, "f4", "int8", "2"),
-        (1e30, "f8", "int64", '"9223372036854775807"'),
-        (1e300, "f8", "float32", "3.4028234663852886e+38"),
-        (1e-300, "f8", "float16", "0.0"),
-        (-0.0, "f4", "float8_e4m3fnuz", "0.0"),
-        (9, "u1", "int4", "7"),
-        (math.inf, "f8", "float8_e4m3fn", "448.0"),
-    ],
-)
-def test_array_value_that_the_dtype_does_not_hold_is_refused_and_lossy_takes_the_nearest(
-    value: float, dtype: str, target: str, becomes: str
-) -> None:
-    array = numpy.array([value], dtype)
-    with pytest.raises(EncodeError, match="with --lossy it becomes") as raised:
-        from_array(array, parse_kind(target))
-    assert f"it becomes {becomes}" in str(raised.value)
-    encoded = from_array(array, parse_kind(target), lossy=True)
-    assert encoded.changed == 1
-    assert values_of(encoded.tensor) == [json.loads(becomes)]
-
-
 NARROW = [number for number in FLOATS if BITS[number] < 32]
 
 

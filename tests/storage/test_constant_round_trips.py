@@ -19,7 +19,6 @@ STRING = 8
 COUNT = 10_000
 DTYPES = [*BITS, STRING]
 SIZED = list(BITS)
-PACKED = [data_type for data_type, size in BITS.items() if size < 8]
 
 
 def random_bytes(data_type: int, count: int) -> bytes:
@@ -51,13 +50,6 @@ def test_encoding_what_was_decoded_gives_the_same_base64_for_random_bits(data_ty
     text = base64.b64encode(random_bytes(data_type, COUNT)).decode()
     assert there_and_back(text, Kind(data_type, (COUNT,))) == text
     assert there_and_back(text, Kind(data_type, (5, 2, COUNT // 10))) == text
-
-
-@pytest.mark.parametrize("data_type", PACKED, ids=DATA_TYPE_NAMES.get)
-@pytest.mark.parametrize("count", range(10))
-def test_any_number_of_packed_elements_comes_back(data_type: int, count: int) -> None:
-    text = base64.b64encode(random_bytes(data_type, count)).decode()
-    assert there_and_back(text, Kind(data_type, (count,))) == text
 
 
 @pytest.mark.parametrize("data_type", SIZED, ids=DATA_TYPE_NAMES.get)

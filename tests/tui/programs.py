@@ -32,6 +32,9 @@ CTRL_C = b"\x03"
 CTRL_S = b"\x13"
 CTRL_Q = b"\x11"
 
+UNDO_2 = rb"\x1b\[1;\d+H(?:\x1b\[[\d;]*m)*2"
+"""The title says "undo 2" after "undo 1": only what differs is sent."""
+
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The test's, in a terminal of 256 colours that is not remote."""

@@ -41,8 +41,11 @@ class Scene(NamedTuple):
 
 
 SCENES: Final = (
-    Scene("onnxjson tui model.onnx: a model as PyTorch exported it", seconds=4),
-    Scene("search", ("/Softmax⏎",)),
+    Scene("onnxjson tui model.onnx: a model as PyTorch exported it, on one page", seconds=4),
+    Scene("unfold a line to its nodes", ("jjj", "z"), 3),
+    Scene("and fold it again", ("z",), 2),
+    Scene("all nodes, and lines again", ("Z", "Z"), 3),
+    Scene("search unfolds what it needs", ("/Softmax⏎",)),
     Scene("next match", ("n",), 2),
     Scene("go to what defines an input", ("gd",)),
     Scene("and back", ("⟨ctrl+o⟩",), 2),
@@ -59,9 +62,7 @@ SCENES: Final = (
     Scene("difference to the saved model, and the first node that differs", (":numbers saved⏎",), 5),
     Scene("hide the numbers", ("gn6",), 1),
     Scene("map of the whole graph", ("M",), 5),
-    Scene("the box with the most changes", ("n",), 3),
-    Scene("open it", ("⏎",), 4),
-    Scene("the next change; down to nodes", ("n", "⏎"), 4),
+    Scene("open a box", ("⏎",), 4),
     Scene("close the map", ("q",), 1),
     Scene("compare with another export", (":compare other.onnx⏎",), 5),
     Scene("side by side", ("v",), 4),

@@ -45,15 +45,16 @@ class Story(NamedTuple):
 
 
 STORIES: Final = (
-    Story("main", SMALL, ("/Softmax⏎",)),
+    Story("main", SMALL, ("jj",)),
     Story("main", MIDDLE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
     Story("main", LARGE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
+    Story("nodes", MIDDLE, ("Z", "/Softmax⏎")),
     Story("diff", LARGE, (*_EDITS, "c", "⟨down⟩", "⏎")),
     Story("tensor", SMALL, (":@/graph/node/46⏎", "t", "S", "+")),
     Story("form", SMALL, ("/Softmax⏎", ":edits set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("drawing", SMALL, ("/Softmax⏎", "2M")),
     Story("types", SMALL, ("/Transpose⏎", "e", "⏎", "⟨ctrl+u⟩[0,2,3,1]")),
-    Story("panes", SMALL, (_OTHER, "v", "33}"), "tests/models/pairs/plain_ts.onnx"),
+    Story("panes", SMALL, (_OTHER, "v", "12}"), "tests/models/pairs/plain_ts.onnx"),
     Story("map", SMALL, (*_EDITS, "M", "n")),
     Story(
         "tutorial",

@@ -60,7 +60,7 @@ def test_a_few_choices_are_a_menu_for_digits_and_vim_hands(tmp_path: Path) -> No
         await found.press("1")
         assert found.app.screen is not screen
         assert "set the batch size" in shown(found)[0]
-        await found.press(*"dim")
+        await found.press("x", "slash", *"dim")
         assert shown(found) == ["set the size of a dimension"]
         await found.press("escape", "slash", *"out")
         assert [each.split()[0] for each in shown(found)] == ["out", "add"]

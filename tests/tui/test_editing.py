@@ -1,6 +1,5 @@
 """Editing nodes by keys: names, inputs, attributes, deleting, inserting, selecting, repeating, copying."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from onnxjson_tui.session.following import place_after
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.widgets.lines import Bar, LineList
 from onnxjson_tui.workbench import moving
-from tests.tui.benches import Bench, bench, run
+from tests.tui.benches import Bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved
 from tests.tui.test_comparing import finished
@@ -73,14 +72,14 @@ def test_a_renamed_node_stays_under_the_cursor(tmp_path: Path) -> None:
         await at(found, 1)
         await found.press("v", "r", "enter")
         await rub_out(found, "plus")
-        assert commands(found) == ("rename node --from sum --to plus",)
+        assert commands(found) == ("rename node sum plus",)
         assert found.bench.here is not None
         assert found.bench.here.node.name == "plus"
         assert list(found.session.places.selected) == ["/graph/node/1"]
         await found.press("r", "down")
         await found.press("enter")
         await rub_out(found, "total")
-        assert commands(found) == ("rename tensor --from b --to total",)
+        assert commands(found) == ("rename tensor b total",)
         assert nodes(found)[3].input == ("total",)
         await found.press("r", "enter")
         assert found.bench.prompt.input.value == "plus"
@@ -271,8 +270,7 @@ def test_an_attribute_is_typed_by_what_the_operator_expects(tmp_path: Path) -> N
         await found.press("d")
         assert commands(found) == ("remove-attribute output:c alpha",)
         await row(found, "add")
-        await found.press("enter")
-        assert isinstance(found.app.screen, PickerScreen)
+        # The operator has no other attribute to choose.
         await found.press("enter")
         await rub_out(found, "2")
         assert commands(found) == ("set-attribute output:c alpha 2",)
@@ -321,7 +319,7 @@ def test_deleting_asks_what_takes_the_place(tmp_path: Path) -> None:
         assert isinstance(found.app.screen, PickerScreen)
         assert "3 LeakyRelu input 0" in found.text
         await found.press("enter")
-        assert commands(found) == ("delete-node name:sum --bypass 0",)
+        assert commands(found) == ("delete-node name:sum 0",)
         await found.press("u")
         await found.press("D")
         assert commands(found) == ("delete-node name:sum",)
@@ -350,7 +348,7 @@ def test_a_node_is_inserted_behind_another_and_before_it(tmp_path: Path) -> None
         assert nodes(found)[5].input == ("c_relu", "k")
         await found.press("u")
         await at(found, 4)
-        await found.press("a", "enter", "2")
+        await found.press("a", "enter", "1")
         await found.type("Neg")
         await found.press("ctrl+s")
         assert isinstance(found.app.screen, ConfirmScreen)
@@ -423,7 +421,7 @@ def test_what_is_copied_goes_to_the_clipboard_or_to_a_file(tmp_path: Path) -> No
         await found.press("enter")
         assert found.app._clipboard == "sum"
         assert "clipboard" in found.footer
-        await found.press("y")
+        await found.press("y", "slash")
         await found.type("command")
         assert found.app._clipboard == "add-node Add --input a --input w --output b --name sum"
 
@@ -468,39 +466,23 @@ def test_inputs_and_outputs_are_edited_from_their_list(tmp_path: Path) -> None:
         await found.press("i")
         assert "2 inputs, 2 outputs" in found.text
         assert "not consumed" in found.text
-        await found.press("enter", *"rename", "enter")
+        await found.press("enter", "slash", *"rename", "enter")
         await rub_out(found, "image")
-        assert commands(found) == ("rename tensor --from x --to image",)
+        assert commands(found) == ("rename tensor x image",)
         assert "2 inputs, 2 outputs" in found.text
-        await found.press("down", "enter", *"remove", "enter")
+        await found.press("down", "enter", "slash", *"remove", "enter")
         assert commands(found) == ("remove-input spare",)
         assert "1 input, 2 outputs" in found.text
-        await found.press("enter", *"dim", "enter")
+        await found.press("enter", "slash", *"dim", "enter")
         screen = found.app.screen
         assert isinstance(screen, FormScreen)
         await found.press("2", "enter")
-        assert commands(found) == ("set-dim --dim N --size 2",)
+        assert commands(found) == ("set-dim N 2",)
         assert "float32[2,4]" in found.text
         await found.press("escape")
         assert found.app.screen is found.bench
 
     on_model(tmp_path, flow)
-
-
-def test_nothing_is_edited_in_a_session_that_is_read_only(tmp_path: Path) -> None:
-    async def flow() -> None:
-        async with bench(saved(tmp_path / "m.onnx", model()), (80, 24), readonly=True) as found:
-            await at(found, 3)
-            for key in ("r", "w", "d", "D", "a", "."):
-                await found.pilot.press(key)
-                assert found.app.screen is found.bench, key
-                assert "read-only" in found.footer, key
-            await row(found, "attribute")
-            await found.press("enter")
-            assert "read-only" in found.footer
-            assert not found.bench.prompt.is_asking
-
-    asyncio.run(flow())
 
 
 def test_names_that_are_not_seen_do_not_reach_the_screen_through_fields(tmp_path: Path) -> None:
@@ -565,7 +547,7 @@ def test_a_dot_in_rename_is_the_node_under_the_cursor_or_what_it_makes(tmp_path:
         await found.press(":")
         await found.type("rename tensor . t")
         assert nodes(found)[1].output == ("t",)
-        assert commands(found) == ("rename tensor --from b --to t",)
+        assert commands(found) == ("rename tensor b t",)
         await at(found, 2)
         await found.press(":")
         await found.type("rename node . x")

@@ -84,7 +84,7 @@ def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> N
         assert len(found.bench.nodes.rows) == 4
         await found.press("f")
         await found.type("op:Add")
-        assert "2 nodes of filter op:Add" in found.lines[0]
+        assert "2 nodes of filter op:Add" in found.lines[1]
         assert "LeakyRelu" not in plain(found.bench.nodes.rows.line(0, 60))
         await found.press("escape")
         assert found.bench.filter == ""

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
-from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.declaration import name_of
 from onnxjson.editing.script import parse_edit
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
@@ -196,15 +196,6 @@ def test_names_of_edits_and_their_groups_are_whole() -> None:
     assert {each.key for each in choices} == {name_of(edit) for edit in EDITS}
     assert not any(each.detail.startswith("other") for each in choices)
     assert json.dumps([each.label for each in choices])
-
-
-def test_an_edit_needs_no_more_than_its_form(tmp_path: Path) -> None:
-    def sample(edit: Edit) -> None:
-        filling = Filling(type(edit), filled(edit).texts)
-        assert filling.edit() == replace(edit, expect=None, if_any=False)
-
-    for edit in edits_for(tmp_path):
-        sample(edit)
 
 
 def test_what_is_computed_is_offered_for_what_is_computed_and_constants_for_constants() -> None:

@@ -16,10 +16,6 @@ def _drawn(boxes: str, edges: str, glyphs: Glyphs = "unicode") -> list[str]:
     return drawing([Box(f"[{name * 3}]") for name in names], found, glyphs).text()
 
 
-def test_a_chain_goes_straight_down() -> None:
-    assert _drawn("a b", "ab") == ["[aaa]", "  │", "[bbb]"]
-
-
 def test_a_line_that_skips_a_layer_passes_beside_it() -> None:
     assert _drawn("a b c", "ab bc ac") == [
         "   [aaa]",
@@ -27,14 +23,6 @@ def test_a_line_that_skips_a_layer_passes_beside_it() -> None:
         "[bbb]    │",
         "  └──┬───┘",
         "   [ccc]",
-    ]
-
-
-def test_lines_meet_on_one_row_only_where_they_end_together() -> None:
-    assert _drawn("a b c", "ac bc") == [
-        "[aaa]    [bbb]",
-        "  └────┬───┘",
-        "     [ccc]",
     ]
 
 

@@ -215,20 +215,3 @@ def test_every_page_is_drawn(name: str, tmp_path: Path) -> None:
                 seen.look(f"page {page}")
 
     asyncio.run(go())
-
-
-def test_the_outline_of_hostile_names_is_opened_section_by_section(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx", _named())
-
-    async def go() -> None:
-        async with bench(path, (120, 40)) as found:
-            seen = _Seen(found)
-            found.bench.focus_pane("outline")
-            number = 0
-            while number < len(found.bench.outline.rows):
-                found.bench.outline.move_to(number)
-                await _press(found, "l")
-                seen.look(f"row {number}")
-                number += 1
-
-    asyncio.run(go())

@@ -23,7 +23,7 @@ from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.workbench import Workbench
 from tests.editing.graphs import model_of
 from tests.running.test_loading import folded
-from tests.tui.benches import Bench, bench, run
+from tests.tui.benches import Bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small
 
 ALPHA = "set-attribute op:LeakyRelu alpha 0.5"
@@ -52,7 +52,7 @@ def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
     async def flow(found: Bench) -> None:
         await changed(found)
         await found.press("ctrl+s")
-        assert f"saved {path.stat().st_size} bytes in 0." in said(found)
+        assert re.search(rf"saved {path.stat().st_size} bytes in \d", said(found))
         assert not found.session.is_changed
         assert path.read_bytes() == bytes_of(found.session.model)
 
@@ -324,21 +324,6 @@ def test_leaving_lists_what_is_not_saved_and_can_save(path: Path) -> None:
     run(path, flow)
 
 
-def test_a_read_only_session_neither_saves_nor_exports_nothing(path: Path) -> None:
-    async def flow() -> None:
-        async with bench(path, readonly=True) as found:
-            await found.press("ctrl+s")
-            assert "read-only" in said(found)
-            await found.press("E")
-            assert "read-only" in said(found)
-
-    import asyncio
-
-    before = path.read_bytes()
-    asyncio.run(flow())
-    assert path.read_bytes() == before
-
-
 def test_an_edit_while_the_model_is_being_saved_is_refused(path: Path) -> None:
     with opened(path) as session, session._changing:
         assert session.is_saving
@@ -391,7 +376,7 @@ def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) 
         lines = ["".join(span.text for span in rows.line(row, 60)).rstrip() for row in range(len(rows))]
         assert lines == [
             "    2 set-attribute op:LeakyRelu alpha 0.5",
-            ">   1 set-metadata a --value b  saved",
+            ">   1 set-metadata a b  saved",
             "    0 as opened",
         ]
         session.discard()
@@ -409,7 +394,7 @@ def test_enter_in_history_goes_to_the_model_as_it_was(path: Path) -> None:
         await found.press("g", "g", "enter")
         assert found.session.history.position == 3
         assert found.bench.drawer.page is not None
-        assert found.bench.drawer.page.copied(0) == "set-metadata k2 --value v"
+        assert found.bench.drawer.page.copied(0) == "set-metadata k2 v"
 
     run(path, flow)
 
@@ -437,7 +422,7 @@ def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> 
 
     async def flow(found: Bench) -> None:
         assert isinstance(found.app.screen, ConfirmScreen)
-        assert "set-metadata k0 --value v" in found.text
+        assert "set-metadata k0 v" in found.text
         await found.press("s")
         assert "What recovering would change" in found.text
         await found.press("escape", "r")

@@ -1,4 +1,4 @@
-"""Problems, tensors, documentation, drawings and the outline, as a person uses them."""
+"""Problems, tensors, documentation and drawings, as a person uses them."""
 
 import re
 from pathlib import Path
@@ -259,18 +259,18 @@ def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) 
         assert "[1,2] =" in found.text
         prompt.input.value = "0.5"
         await found.press("enter")
-        assert commands() == "set-tensor w --value 0.5 --at 1,2"
+        assert commands() == "set-tensor w 0.5 --at 1,2"
         assert _shown(found)[-2] == " [1,:]     4    5  0.5    7"
         await found.press("h", "h", "2", "e")
         assert prompt.input.value == "[4.0, 5.0]"
         prompt.input.value = "9"
         await found.press("enter")
-        assert commands() == "set-tensor w --value 9 --at 1,0:2"
+        assert commands() == "set-tensor w 9 --at 1,0:2"
         await found.press("k", "9", "e")
         assert prompt.input.value == "[0.0, 1.0, 2.0, 3.0]"
         prompt.input.value = "[1, 1, 1, 1]"
         await found.press("enter")
-        assert commands() == "set-tensor w --value '[1, 1, 1, 1]' --at 0,0:4"
+        assert commands() == "set-tensor w '[1, 1, 1, 1]' --at 0,0:4"
         assert len(found.session.history) == 3
         await found.press("u", "u", "u")
         assert not found.session.is_changed
@@ -278,8 +278,10 @@ def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) 
         assert not found.session.is_changed
         await found.press("S")
         assert "maximum" in found.text
+        # Keys still mean the value where the cursor was.
         await found.press("e")
-        assert "move to a value first" in found.footer
+        assert prompt.input.value == "0.0"
+        await found.press("escape")
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow, (120, 40))
 
@@ -295,7 +297,7 @@ def test_values_that_do_not_fit_stay_in_the_prompt(tmp_path: Path) -> None:
             assert (prompt.is_asking, prompt.input.value) == (True, typed)
         prompt.input.value = "7"
         await found.press("enter")
-        assert found.session.history.made[-1].commands == ("set-tensor w --value 7 --at 1,0:4",)
+        assert found.session.history.made[-1].commands == ("set-tensor w 7 --at 1,0:4",)
 
     run(saved(tmp_path / "m.onnx", _weights(numpy.arange(12, dtype=numpy.int8).reshape(3, 4))), flow, (120, 40))
 
@@ -441,65 +443,6 @@ def test_boxes_that_do_not_fit_into_the_window_are_counted_at_its_edge(tmp_path:
 # Outline
 
 
-async def _to_section(found: Bench, name: str) -> None:
-    found.bench.focus_pane("outline")
-    await found.pilot.pause()
-    rows = found.bench.outline.rows
-    number = next(each for each in range(len(rows)) if rows.line(each, 40)[0].text.strip("▾▸ ").startswith(name))
-    found.bench.outline.move_to(number)
-
-
-def test_an_operator_of_the_outline_filters_the_nodes(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await _to_section(found, "operators")
-        await found.press("l", "j", "enter")
-        assert found.bench.filter == "op:Add"
-        assert len(found.bench.nodes.rows) == 2
-        assert found.bench.pane == "nodes"
-
-    run(saved(tmp_path / "m.onnx"), flow)
-
-
-def test_a_constant_of_the_outline_is_shown_in_the_drawer(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await _to_section(found, "initializers")
-        await found.press("enter")
-        assert "w" in found.text
-        await found.press("j", "enter")
-        assert _shown(found)[0].startswith(" w  float32[4]")
-        assert found.bench.pane == "drawer"
-
-    run(saved(tmp_path / "m.onnx"), flow, (80, 24))
-
-
-def test_a_function_of_the_outline_is_gone_into(tmp_path: Path) -> None:
-    model = model_of("""g (float[4] x) => (float[4] y) { y = local.Block(x) }
-    <domain: "local", opset_import: ["" : 20]> Block (X) => (Y) { Y = LeakyRelu(X) }""")
-
-    async def flow(found: Bench) -> None:
-        await _to_section(found, "functions")
-        await found.press("l", "j", "enter")
-        assert found.bench.scope is not None
-        assert found.bench.scope.address == "/functions/0"
-        await _to_section(found, "graphs")
-        await found.press("l", "j", "enter")
-        assert found.bench.scope is not None
-        assert found.bench.scope.address == "/graph"
-
-    run(saved(tmp_path / "m.onnx", model), flow)
-
-
-def test_the_outline_follows_edits(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await _to_section(found, "initializers")
-        await found.press("l")
-        await found.press(":")
-        await found.type("rename tensor w weight")
-        assert "weight" in found.text
-
-    run(saved(tmp_path / "m.onnx"), flow)
-
-
 def test_a_model_can_be_saved_that_was_looked_at(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx")
 
@@ -555,7 +498,7 @@ def test_costs_are_a_column_until_the_model_changes(tmp_path: Path) -> None:
 def test_numbers_of_a_run_are_columns_and_the_cursor_goes_to_the_first_difference(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("g", "n", "1")
-        assert found.lines[1].split() == ["ms", "min", "max", "mean"]
+        assert found.lines[1].split()[-4:] == ["ms", "min", "max", "mean"]
         assert re.search(r"Relu .* [\d.]+ +0 +[\d.]+ +[\d.]+$", found.lines[2].rstrip("▁█ "))
         assert "numbers of 4 nodes" in found.footer
         await found.press(":")
@@ -564,12 +507,12 @@ def test_numbers_of_a_run_are_columns_and_the_cursor_goes_to_the_first_differenc
         await found.press("g", "n", "3")
         assert found.bench.here is not None
         assert found.bench.here.node.op_type == "Add"
-        assert found.lines[1].split()[0] == "diff"
+        assert "diff" in found.lines[1]
         assert "first node that differs" in found.footer
         await found.press("M")
         assert "colour: diff" in found.lines[0]
         await found.press("escape", "g", "n", "5")
-        assert found.lines[1].split()[:2] == ["MACs", "diff"]
+        assert "MACs     diff" in found.lines[1]
         await found.press("g", "n", "6")
         assert "diff" not in found.lines[1]
         await found.press(":")

@@ -69,19 +69,19 @@ def test_rows_of_a_filter_and_bare_rows_have_nothing_to_stand_out() -> None:
 
 def test_it_follows_the_cursor_and_the_edits(path: Path) -> None:
     async def flow(found: Bench) -> None:
-        assert "┣─●" in found.lines[2]
-        await found.press("j")
-        assert "├─●" in found.lines[2]
         assert "┣─●" in found.lines[3]
+        await found.press("j")
+        assert "├─●" in found.lines[3]
+        assert "┣─●" in found.lines[4]
         await found.press("G")
         assert not any(each in found.text for each in "┃┣┗◉")
         await found.press("g", "g")
-        assert "┣─●" in found.lines[2]
+        assert "┣─●" in found.lines[3]
         await found.press(":")
         await found.type("delete-node . --bypass 0")
         assert found.session.is_changed
         await found.press("u")
-        assert "┣─●" in found.lines[2]
+        assert "┣─●" in found.lines[3]
 
     run_small(path, flow)
 
@@ -111,6 +111,6 @@ def test_only_the_column_of_the_lane_is_drawn_when_the_cursor_rests(
 
 def test_a_terminal_with_ascii_only_shows_it_too(path: Path) -> None:
     async def flow(found: Bench) -> None:
-        assert "#-*" in found.lines[2]
+        assert "#-*" in found.lines[3]
 
     run(path, flow, SMALL, terminal=ASCII)

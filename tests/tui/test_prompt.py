@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 from onnxjson_tui.widgets.lines import LineList
-from tests.benchmarks.tui_rows import transformer
+from tests.benchmarks.graphs import transformer
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 
@@ -39,7 +39,7 @@ def test_the_panes_stay_as_they_are_when_something_is_asked(tmp_path: Path) -> N
 
 def test_the_cursor_is_seen_while_something_is_asked_on_the_last_row_too(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
-        await found.press("G", ":")
+        await found.press("Z", "G", ":")
         assert found.bench.nodes.cursor == 99
         assert _is_seen(found)
         await found.press("escape")
@@ -52,7 +52,7 @@ def test_the_cursor_is_seen_while_something_is_asked_on_the_last_row_too(tmp_pat
 
 def test_the_cursor_is_seen_after_a_filter_was_given_up(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
-        await found.press("G", "f", "z", "e", "r", "escape")
+        await found.press("Z", "G", "f", "z", "e", "r", "escape")
         await found.press("f", *"op:Relu", "escape")
         assert found.bench.nodes.cursor == 99
         assert _is_seen(found)
@@ -89,7 +89,7 @@ def test_what_tab_offers_is_found_in_a_thread_for_a_big_model_and_dropped_for_wh
 def test_the_inspector_of_a_big_model_waits_until_its_names_are_known(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         with mock.patch("onnxjson_tui.shell.graph_screen.BIG", 10):
-            await found.press("j", "j", ":")
+            await found.press("Z", "j", "j", ":")
             await found.type("delete-node . --bypass 0")
             scope = found.bench.scope
             assert scope is not None

@@ -11,13 +11,11 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.model.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
+from onnxjson.model.errors import AccessDeniedError, EditError, ParameterError
 from onnxjson.model.index import Index
 from onnxjson.model.types import format_type
 from onnxjson.patching.patch import Patch
 from onnxjson.storage.external_files import externalize
-from onnxjson_tui.session.opening import Unreadable
-from onnxjson_tui.session.session import Session
 from tests.editing.graphs import model_of
 from tests.editing.random_models import random_model
 from tests.tui.sessions import bytes_of, edit_somehow, opened, saved, small
@@ -26,7 +24,7 @@ ALPHA = edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)
 
 
 def test_no_module_of_sessions_and_rows_imports_textual_or_rich() -> None:
-    names = ["session.session", "session.recovery", "rows.nodes", "rows.outline"]
+    names = ["session.session", "session.recovery", "rows.nodes", "rows.folding"]
     code = "import sys\n" + "\n".join(f"import onnxjson_tui.{name}" for name in names)
     code += "\nprint({'textual', 'rich', 'onnx', 'numpy', 'click'} & set(sys.modules))"
     paths = os.pathsep.join(str(Path(module.__file__ or "").parent.parent) for module in (onnxjson,))
@@ -35,25 +33,6 @@ def test_no_module_of_sessions_and_rows_imports_textual_or_rich() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=60
     )
     assert result.stdout.strip() == "set()"
-
-
-def test_an_edit_is_one_step_that_undo_takes_back_and_redo_makes_again(tmp_path: Path) -> None:
-    with opened(saved(tmp_path / "m.onnx")) as session:
-        before = bytes_of(session.model)
-        changed = session.edit(ALPHA)
-        assert changed is not None
-        assert changed.kind == "made"
-        after = bytes_of(session.model)
-        assert before != after
-        assert session.is_changed
-        assert [step.commands for step in session.history] == [("set-attribute op:LeakyRelu alpha 0.5",)]
-        session.undo()
-        assert bytes_of(session.model) == before
-        assert not session.is_changed
-        session.redo()
-        assert bytes_of(session.model) == after
-        assert session.redo() is None
-        session.discard()
 
 
 def test_an_edit_that_changes_nothing_is_no_step(tmp_path: Path) -> None:
@@ -161,42 +140,6 @@ def test_a_save_keeps_the_form_of_the_file_and_ends_the_journal(tmp_path: Path, 
         assert not again.recoverable()
 
 
-def test_a_file_that_was_changed_on_disk_is_not_replaced_unless_a_person_says_so(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx")
-    with opened(path) as session:
-        session.edit(ALPHA)
-        other = replace(small(), producer_name="other")
-        onnxjson.save(other, path)
-        answer = session.save()
-        assert (answer.kind, answer.exit_code) == ("changed-on-disk", 75)
-        assert "changed by another program" in answer.message
-        assert onnxjson.load(path) == other
-        assert session.is_changed
-        assert session.save(overwrite=True).kind == "saved"
-        assert onnxjson.load(path) == session.model
-
-
-def test_what_another_program_saved_is_merged_with_the_steps(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx")
-    with opened(path) as session:
-        session.edit(ALPHA)
-        onnxjson.save(replace(small(), producer_name="other"), path)
-        assert session.save().kind == "changed-on-disk"
-        answer = session.merge_with_disk()
-        assert answer.conflicts == ()
-        assert session.model.producer_name != "other"
-        session.accept_merge(answer)
-        assert session.is_changed
-        assert session.model == onnxjson.apply(replace(small(), producer_name="other"), ALPHA)
-        session._recorder.close()  # as a kill would
-    with opened(path) as again:
-        (journal,) = again.recoverable()
-        again.recover(journal)
-        assert again.model == session.model
-        assert again.save().kind == "saved"
-    assert onnxjson.load(path) == session.model
-
-
 TRANSPOSED = """g (float[2,3,4] x) => (float y) <float[{shape}] t{more}> {{
     t = Transpose<perm = [{perm}]>(x)
     {node}
@@ -229,22 +172,6 @@ def test_types_follow_what_another_program_saved_also_when_the_session_is_killed
         again.discard()
 
 
-def test_saving_under_another_name_asks_before_it_replaces_and_goes_on_there(tmp_path: Path) -> None:
-    path, other = saved(tmp_path / "m.onnx"), saved(tmp_path / "other.onnx.json")
-    before = other.read_bytes()
-    with opened(path) as session:
-        session.edit(ALPHA)
-        assert session.save(other).kind == "exists"
-        assert other.read_bytes() == before
-        assert session.save(other, overwrite=True).kind == "saved"
-        assert session.opened.path == other
-        assert session.opened.format == "json"
-        session.undo()
-        assert session.save().kind == "saved"
-        assert onnxjson.load(other) == small()
-    assert onnxjson.load(path) == small()
-
-
 def test_a_misused_operator_is_a_problem(tmp_path: Path) -> None:
     model = small()
     assert model.graph is not None
@@ -271,29 +198,6 @@ def test_a_broken_model_is_shown_edited_and_saved(tmp_path: Path) -> None:
         session.discard()
 
 
-def test_a_text_that_is_no_model_opens_on_its_findings(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx.json"
-    path.write_text('{"format": "onnxjson/1",\n "graf": {}}')
-    found = Session.open(path)
-    assert isinstance(found, Unreadable)
-    assert found.is_text
-    assert {finding.line for finding in found.findings} == {2}
-
-
-def test_a_binary_that_is_no_model_says_the_byte(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx")
-    path.write_bytes(path.read_bytes()[:-5])
-    found = Session.open(path)
-    assert isinstance(found, Unreadable)
-    assert not found.is_text
-    assert "byte" in found.message
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError):
-        Session.open(tmp_path / "none.onnx")
-
-
 def test_a_revision_is_edited_and_saved_under_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path / "m.onnx")
     monkeypatch.chdir(tmp_path)
@@ -305,37 +209,6 @@ def test_a_revision_is_edited_and_saved_under_another_name(tmp_path: Path, monke
             session.save()
         assert session.save("new.onnx").kind == "saved"
     assert onnxjson.load("new.onnx") == session.model
-
-
-def test_the_exported_script_replays_on_another_model(tmp_path: Path) -> None:
-    with opened(saved(tmp_path / "m.onnx")) as session:
-        session.edit(ALPHA)
-        session.edit(edits.DeleteNode(node="op:Relu", bypass=0))
-        session.edit(edits.SetMetadata(key="k", value="v"))
-        session.undo()
-        (script,) = session.export()
-        assert isinstance(script, edits.Script)
-        other = replace(small(), producer_name="other")
-        assert onnxjson.apply(other, edits.Script.loads(script.dumps())) == replace(
-            session.model, producer_name="other"
-        )
-        session.discard()
-
-
-def test_changes_from_elsewhere_are_patches_between_scripts_when_they_are_exported(tmp_path: Path) -> None:
-    with opened(saved(tmp_path / "m.onnx")) as session:
-        session.edit(edits.SetMetadata(key="k", value="v"))
-        changed = onnxjson.apply(session.model, ALPHA)
-        session.accept(session.preview_model(changed, "edit op:LeakyRelu"))
-        session.edit(edits.SetMetadata(key="l", value="v"))
-        changed = onnxjson.apply(session.model, edits.SetDoc(text="d"))
-        session.accept(session.preview_model(changed, "edit the text"))
-        session.edit(edits.SetMetadata(key="m", value="v"))
-        exported = session.export()
-        kinds = [edits.Script, onnxjson.Patch, edits.Script, onnxjson.Patch, edits.Script]
-        assert [type(change) for change in exported] == kinds
-        assert onnxjson.apply(small(), exported) == session.model
-        session.discard()
 
 
 def test_values_that_edits_put_into_files_are_written_when_the_model_is_saved(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.programs import ENTER, PATIENCE, Program
+from tests.tui.programs import ENTER, PATIENCE, UNDO_2, Program
 from tests.tui.sessions import opened, saved
 from tests.tui.test_ended_programs import edit, recovered
 
@@ -98,7 +98,7 @@ def test_a_line_that_drops_in_the_middle_of_an_edit_loses_nothing(
         line.type(edit(1))
         line.expect(b"undo 1")
         line.type(edit(2))
-        line.expect(b"undo 2")
+        line.expect(UNDO_2)
         line.type(b":set-metadata half")
         line.expect(b"half")
         line.process.kill()

@@ -57,15 +57,15 @@ def keep_values(pairing: NodePairing) -> None:
     """
     sides = (pairing.base, pairing.target_of), (pairing.target, pairing.base_of)
     for (one, partners), (other, its_partners) in (sides, sides[::-1]):
-        for last, there in _same_values(one, partners, other, its_partners):
-            here = its_partners[there]
-            if here == UNMATCHED or (
-                (one.labels[last] == other.labels[there]) >= (one.labels[here] == other.labels[there])
-                and _leads_to(one, partners, here, last)
+        for last, single in _same_values(one, partners, other, its_partners):
+            paired = its_partners[single]
+            if paired == UNMATCHED or (
+                (one.labels[last] == other.labels[single]) >= (one.labels[paired] == other.labels[single])
+                and _leads_to(one, partners, paired, last)
             ):
-                if here >= 0:
-                    pairing.part(here if one is pairing.base else there)
-                pairing.pair(*((last, there) if one is pairing.base else (there, last)))
+                if paired >= 0:
+                    pairing.part(paired if one is pairing.base else single)
+                pairing.pair(*((last, single) if one is pairing.base else (single, last)))
 
 
 def _same_values(

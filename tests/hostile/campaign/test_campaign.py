@@ -13,8 +13,8 @@ from tests.hostile.campaign.machines import faults, has_strace, killed_calls, ki
 from tests.hostile.campaign.terminals import terminals
 
 SHARES: list[tuple[Callable[[int, int], Iterator[Outcome]], int]] = [
-    (commands, 40), (kills, 80), (memory, 14), (faults, 40), (killed_calls, 24), (journals, 150), (crashers, 15),
-    (terminals, 60), (guided, 160),
+    (commands, 40), (kills, 32), (memory, 14), (faults, 24), (killed_calls, 16), (journals, 80), (crashers, 15),
+    (terminals, 30), (guided, 160),
 ]  # fmt: skip
 
 

@@ -28,12 +28,13 @@ async def _look_around(watch: Watch, path: Path) -> None:
                 found.bench.drawer.open(page)
                 await found.settle()
                 _look(watch, f"page {page}", found)
-        for pane in ("outline", "nodes"):
-            found.bench.focus_pane(pane)
+        found.bench.focus_pane("nodes")
+        for way in ("all nodes", "lines"):
             for _ in range(_ROWS):
-                await found.pilot.press("l" if pane == "outline" else "space", "down")
+                await found.pilot.press("l", "down")
             await found.settle()
-            _look(watch, pane, found)
+            _look(watch, way, found)
+            await found.pilot.press("Z")
 
 
 def _look(watch: Watch, what: str, found: Bench) -> None:

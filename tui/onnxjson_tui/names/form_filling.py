@@ -163,6 +163,9 @@ def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[
             found["tensor"] = _value(session, here, dense[0].name)
             if name_of(edit) == "set-tensor":
                 found["value"] = _elements(dense[0])
+    if name_of(edit) == "set-attribute" and len(here.node.attribute) == 1 and not session.places.selected:
+        found["attribute"] = here.node.attribute[0].name or ""
+        found["value"] = written(here, found["attribute"])
     if name_of(edit) == "add-node" and here.scope.address != "/graph":
         found["graph"] = here.scope.address
     return {name: text for name, text in found.items() if text}

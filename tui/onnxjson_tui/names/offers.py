@@ -39,7 +39,9 @@ from onnxjson_tui.session.opening import path_members
 from onnxjson_tui.session.session import Session
 
 _LONGEST: Final = 300
-_DTYPES: Final = [name for number, name in DATA_TYPE_NAMES.items() if number]
+_COMMON: Final = ("float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
+_DTYPES: Final = [*_COMMON, *[name for number, name in DATA_TYPE_NAMES.items() if number and name not in _COMMON]]
+"""Data types, the common ones first."""
 
 
 class Offers:

@@ -57,6 +57,7 @@ class TensorPage(Page[Workbench]):
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     column = 0  # the first visible column of values
     cell = 0  # the column of the cursor
+    _cell_row = 0  # the row of values that keys mean while the cursor is on the statistics
     _row: int | None = None  # the row of the cursor before the values are read again
     _slice = ""
 
@@ -71,7 +72,7 @@ class TensorPage(Page[Workbench]):
         """Open the page with a tensor, and its first elements as soon as they are read."""
         self.drawer.open(self.name)
         self.ref, self._gone = ref, ""
-        self._slice, self.column, self.cell = "", 0, 0
+        self._slice, self.column, self.cell, self._cell_row = "", 0, 0, 0
         self._open()
         self.redraw(0)
         self.bench.focus_pane("drawer")
@@ -163,7 +164,7 @@ class TensorPage(Page[Workbench]):
     def rows(self) -> Rows:
         """The head, then the values."""
         if self.ref is None:
-            text = self._gone or "t shows a tensor of a node; so does enter on an initializer of the outline"
+            text = self._gone or "t shows a tensor of a node; ctrl+p finds constants by name"
             return TextRows([(Span(f" {text}", "quiet"),)])
         return TensorRows(self)
 
@@ -197,6 +198,7 @@ class TensorPage(Page[Workbench]):
         self.redraw()
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
+        self._cell_row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
         self._statistics = found
         self.redraw(0)  # where they are
 
@@ -235,6 +237,9 @@ class TensorPage(Page[Workbench]):
         if grid is None:
             return
         self.cell = max(min(self.cell + step, grid.columns - 1), 0)
+        head = len(self.head(self.width))
+        if self.drawer.lines.cursor < head:
+            self.drawer.lines.move_to(head + self._cell_row)
         seen = self._columns(grid, self.width)
         if self.cell not in seen:
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
@@ -251,9 +256,10 @@ class TensorPage(Page[Workbench]):
         ref, grid = self.ref, self._grid
         if ref is None or grid is None or not isinstance(ref.tensor, Tensor):
             raise EditError("there is no constant to edit here; t on a node shows one")
+        if not grid.rows:
+            raise EditError("the constant has no values")
         row = self.drawer.lines.cursor - len(self.head(self.width))
-        if not 0 <= row < grid.rows:
-            raise EditError("move to a value first, with j and l")
+        row = row if row >= 0 else min(self._cell_row, grid.rows - 1)
         length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
             raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")

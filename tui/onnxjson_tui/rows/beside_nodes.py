@@ -1,4 +1,4 @@
-"""What stands beside the nodes of one graph: lanes, and numbers, which also colour the map and the bars below it.
+"""What stands beside the nodes of one graph: lanes, and numbers, which also colour the map.
 
 Lanes are drawn as by ``git log --graph``: one for each value that is still needed, from its producer to its last
 consumer; free lanes are used for later values. Values with many consumers, or with a distant one, have no lane, and
@@ -13,17 +13,16 @@ of its output::
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import count, groupby
-from math import log10
+from itertools import count
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.constants import constant_values
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Node
 from onnxjson.model.index import Scope
-from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded
+from onnxjson.rendering.tables import Span, Style, cells, clipped, padded
 
 MOST_CONSUMERS: Final = 8  # maximum consumers of a value with a lane
 LONGEST: Final = 500  # maximum rows from the producer to the last consumer of a value with a lane
@@ -226,7 +225,7 @@ def heads(found: Columns, width: int) -> str:
 
 def cell(title: str, value: float | str | None) -> Span:
     """Return a number in its column."""
-    if value is None or (title == NAN and not value):
+    if value is None or (title in (NAN, DIFFERENCE) and not value):
         return Span(" " * COLUMN, "quiet")
     from onnxjson.rendering.cost_text import amount
 
@@ -283,60 +282,3 @@ def figures_of(scope: Scope, columns: Columns, changed: "list[int] | None" = Non
         if any(values):
             found[title] = Figures(title, values)
     return {title: found[title] for title in _COLOURS if title in found}
-
-
-_ROWS: Final = 2
-_DOTS: Final = 4  # heights of a bar in a row of braille
-_LEFT_DOTS: Final = (0, 0x40, 0x44, 0x46, 0x47)  # dots of the left column of a character, by height; see U+2800
-_RIGHT_DOTS: Final = (0, 0x80, 0xA0, 0xB0, 0xB8)
-_ASCII: Final = " .:|#"
-_DECADES: Final = 6.0  # of differences, which are shown by their logarithm
-
-
-def _bars(figures: Figures, width: int) -> list[float]:
-    """Return the heights of two bars for each column, from 0 to 1."""
-    count, values = len(figures.values), figures.values
-    found = []
-    for bar in range(2 * width):
-        start = bar * count // (2 * width)
-        part = values[start : max((bar + 1) * count // (2 * width), start + 1)]
-        found.append((sum(part) if figures.is_sum else max(part)) if part else 0.0)
-    most = max(found, default=0.0)
-    if not figures.is_sum:
-        return [max(1 + log10(each / most) / _DECADES, 0.1) if each > 0 else 0.0 for each in found]
-    return [each / most if most else 0.0 for each in found]
-
-
-def minimap(figures: Figures, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return lines of bars, coloured by their height; the lowest line has at least a dot for each bar."""
-    heights = _bars(figures, width)
-    return [tuple(_row(figures, heights, row, glyphs)) for row in reversed(range(_ROWS))]
-
-
-def _row(figures: Figures, heights: Sequence[float], row: int, glyphs: Glyphs) -> Iterator[Span]:
-    cells: list[tuple[Style, str]] = []
-    for left, right in zip(heights[::2], heights[1::2], strict=True):
-        dots = [min(max(round(each * _ROWS * _DOTS), 1) - row * _DOTS, _DOTS) for each in (left, right)]
-        low, high = (max(each, 0) for each in dots)
-        text = _ASCII[max(low, high)] if glyphs == "ascii" else chr(0x2800 + _LEFT_DOTS[low] + _RIGHT_DOTS[high])
-        cells.append((figures.style(max(left, right)) if left or right else "quiet", text))
-    for style, part in groupby(cells, key=lambda each: each[0]):
-        yield Span("".join([text for _, text in part]), style)
-
-
-def columns(owner: "array[int]", parts: int, width: int) -> list[set[int]]:
-    """Return the columns with nodes of each box, by the number of the box of each node."""
-    found: list[set[int]] = [set() for _ in range(parts)]
-    count = len(owner)
-    for place, part in enumerate(owner):
-        if part >= 0:
-            found[part].add(place * width // count)
-            if count < width:
-                found[part].update(range(place * width // count, (place + 1) * width // count))
-    return found
-
-
-def place_line(chosen: Collection[int], width: int, glyphs: Glyphs) -> Line:
-    """Return the line below the bars: where the nodes of the chosen box are."""
-    mark = "=" if glyphs == "ascii" else "━"
-    return (Span("".join([mark if column in chosen else " " for column in range(width)]), "title"),)

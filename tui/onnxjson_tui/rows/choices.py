@@ -69,10 +69,10 @@ class Searchable(Sequence[Choice]):
 class ChoiceRows:
     """Choices as rows with a column for labels and one for details."""
 
-    def __init__(self, choices: Sequence[Choice], *, is_menu: bool = False) -> None:
-        """Use some choices; those of a menu are numbered."""
+    def __init__(self, choices: Sequence[Choice], digits: Sequence[str] = ()) -> None:
+        """Use some choices; those of a menu have digits."""
         self.choices = choices
-        self._is_menu = is_menu
+        self._digits = digits
         self._column = max([cells(choice.label) for choice in choices[:_LOOKED_AT]], default=0)
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class ChoiceRows:
     def line(self, number: int, width: int) -> Line:
         """Return the label, then the detail, or why it cannot be chosen."""
         choice = self.choices[number]
-        if self._is_menu:
+        if self._digits:
             width -= 2
         more = choice.refused or choice.detail
         label = shortened(choice.label, width if not more else max(width * 3 // 5, 10))
@@ -89,7 +89,7 @@ class ChoiceRows:
             label = padded(label, min(self._column, width * 3 // 5))
         room = width - cells(label) - 2
         return (
-            *([Span(f"{number + 1} ", "title")] if self._is_menu else []),
+            *([Span(f"{self._digits[number]} ", "title")] if self._digits else []),
             Span(label, "quiet" if choice.refused else "plain"),
             Span(f"  {clipped(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
         )

@@ -1,14 +1,12 @@
-"""What the map of a graph shows: its scopes, or the nodes around one node.
+"""What the map of a graph shows: its lines as boxes, or the nodes around one node, and the values between them.
 
-The map has scopes as boxes, repeated ones once, down to nodes, and the values between them. The scopes are those of the
-outline. A level is the content of one box; what is largest in the graph is already open in the first one. Where a level
-has more boxes than fit, consecutive ones are one box.
+A level is the content of one box; what is largest in the graph is already open in the first one. Where a level has more
+boxes than fit, consecutive ones are one box.
 """
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from math import prod
 from typing import Final, NamedTuple
 
@@ -20,14 +18,13 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import Style, cells, shortened, size
 from onnxjson_tui.rows.beside_nodes import Figures
+from onnxjson_tui.rows.folding import Fold
 from onnxjson_tui.rows.graph_drawing import Box, Edge
 from onnxjson_tui.rows.nodes import short_type, type_text
-from onnxjson_tui.rows.outline import Item, Outline
 
 _MOST: Final = 40  # boxes of a level
-_OPEN: Final = 24  # boxes up to which the first level opens its largest scope
 _FEW: Final = 3  # values from outside, or to it, that have a box each
-_LABEL: Final = 30  # columns of a name
+_LABEL: Final = 60  # columns of a label
 _KIND: Final = 36  # columns of what flows between two boxes
 
 
@@ -35,11 +32,18 @@ class Part(NamedTuple):
     """A box that stands for nodes."""
 
     label: str  # visible
-    size: int  # number of nodes
-    first: int  # position of the first one
-    scopes: tuple[int, ...] = ()  # scopes of the outline, with all that is in them
-    nodes: tuple[int, ...] = ()  # positions of nodes outside of these scopes
-    inner: "tuple[Part, ...]" = ()  # the consecutive boxes that it stands for
+    nodes: tuple[int, ...]  # positions of its nodes, ascending
+    inner: "tuple[Part, ...]" = ()  # the boxes in it
+
+    @property
+    def first(self) -> int:
+        """Position of its first node."""
+        return self.nodes[0] if self.nodes else 0
+
+    @property
+    def size(self) -> int:
+        """Number of its nodes."""
+        return len(self.nodes)
 
 
 class Level(NamedTuple):
@@ -56,11 +60,12 @@ class Level(NamedTuple):
 class GraphMap:
     """The boxes of one graph; for 100,000 nodes a level takes a quarter of a second."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, folds: Sequence[Fold] = ()) -> None:
+        """Use the lines of a graph; without any, its nodes are boxes."""
         self.scope = scope
         self.type_of: Callable[[str], Type | None] = partial(Index.type_of, scope)
         scope.find_names()
-        self._outline = Outline(scope.graph.node)
+        self._folds = folds
         self._constants = self._found_constants()
 
     def _found_constants(self) -> set[str]:
@@ -72,30 +77,36 @@ class GraphMap:
                 found.update(node.output)
         return found
 
-    def whole(self) -> tuple[Part, ...]:
-        """Return the first level."""
-        parts = self._below(0)
-        while parts:
-            largest = max(parts, key=lambda each: each.size)
-            inner = self._below(largest.scopes[0]) if len(largest.scopes) == 1 else ()
-            if (
-                not inner
-                or len(parts) + len(inner) > _OPEN + 1
-                or 3 * largest.size < sum([each.size for each in parts])
-            ):
+    def whole(self, room: int = _MOST) -> tuple[Part, ...]:
+        """Return the first level: what is largest is open as long as there are at most `room` boxes."""
+        parts = tuple([self._line(each) for each in self._folds if each.positions])
+        if not parts:
+            return self._nodes(range(len(self.scope.graph.node)))
+        while inner := (largest := max(parts, key=lambda each: each.size)).inner:
+            if len(parts) + len(inner) > room + 1:
                 break
-            parts = tuple(
-                sorted([*[each for each in parts if each is not largest], *inner], key=lambda each: each.first)
-            )
+            at = parts.index(largest)
+            parts = (*parts[:at], *inner, *parts[at + 1 :])
         return self._folded(parts)
 
     def inside(self, part: Part) -> tuple[Part, ...]:
         """Return the boxes in a box; () for a node."""
         if part.inner:
             return self._folded(part.inner)
-        if len(part.scopes) > 1:
-            return self._folded([self._scope(self._outline.item([each])) for each in part.scopes])
-        return self._folded(self._below(part.scopes[0])) if part.scopes else ()
+        return self._nodes(part.nodes) if part.size > 1 else ()
+
+    def _nodes(self, places: Sequence[int]) -> tuple[Part, ...]:
+        nodes = self.scope.graph.node
+        varying = [place for place in places if not self._constants.issuperset(nodes[place].output)]
+        # Where there is nothing else, constants are better than an empty drawing.
+        return self._folded([self._node(place) for place in varying or places])
+
+    def _line(self, fold: Fold) -> Part:
+        return Part(shortened(fold.text, _LABEL), fold.positions, tuple([self._round(each) for each in fold.inner]))
+
+    def _round(self, fold: Fold) -> Part:
+        """Return the box of a line of a repeat, with the nodes of the first round."""
+        return Part(shortened(fold.text, _LABEL), fold.first, tuple([self._round(each) for each in fold.inner]))
 
     def around(self, position: int, hops: int) -> Part:
         """Return a box of the nodes that a node depends on and that depend on it within some steps, the nearest first.
@@ -111,7 +122,9 @@ class GraphMap:
                 ends[way] = [each for each in near if each not in found][:room]
                 found |= dict.fromkeys(ends[way])
         nodes = tuple(map(self._node, sorted(found)))
-        return Part(f"around {self._node(position).label}", len(nodes), position, nodes=tuple(found), inner=nodes)
+        return Part(
+            f"around {self._node(position).label}", (position, *[each for each in found if each != position]), nodes
+        )
 
     def _producers(self, position: int) -> list[int]:
         producers = self.scope.producers
@@ -122,42 +135,15 @@ class GraphMap:
         outputs = self.scope.graph.node[position].output
         return [place for name in outputs for place, _ in self.scope.uses(name) if name and place is not None]
 
-    def path(self, part: Part) -> str:
-        """Return the path of the scope of a box, visible; "" for a node."""
-        return visible(self._outline.path(part.scopes[0]), 300) if part.scopes else ""
-
-    def _below(self, scope: int) -> tuple[Part, ...]:
-        nodes = self.scope.graph.node
-        own = [place for place, each in enumerate(self._outline.scopes) if each == scope]
-        inner = list(map(self._scope, self._outline.below(scope)))
-        varying = [place for place in own if not self._constants.issuperset(nodes[place].output)]
-        # Where there is nothing else, constants are better than an empty drawing.
-        found = map(self._node, varying if varying or inner else own)
-        return tuple(sorted([*found, *inner], key=lambda each: each.first))
-
-    def _node(self, place: int, name: str = "") -> Part:
+    def _node(self, place: int) -> Part:
         node = self.scope.graph.node[place]
         operator = shortened(visible(operator_name(node.domain, node.op_type), 200), _LABEL)
-        return Part(f"{place} {operator} {name}".rstrip(), 1, place, nodes=(place,))
-
-    def _scope(self, item: Item) -> Part:
-        outline, first, times = self._outline, item.members[0], len(item.members)
-        label, place = item.label, outline.firsts[first]
-        if label[:1].isdigit():
-            label = f"{outline.names[outline.parents[first]]}.{label}".lstrip(".")
-        label = shortened(visible(label, 200), _LABEL)
-        count = sum([outline.counts[each] for each in item.members])
-        if count == 1:
-            return self._node(place, label)
-        return Part(f"{times}x {label}" if times > 1 else label, count, place, item.members)
+        return Part(f"{place} {operator}", (place,))
 
     def _folded(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Return at most `_MOST` boxes: first runs of nodes become one box, then any consecutive boxes."""
+        """Return at most `_MOST` boxes; consecutive ones become one."""
         if len(parts) <= _MOST:
             return tuple(parts)
-        runs = [list(run) for _, run in groupby(parts, key=lambda each: bool(each.scopes))]
-        if len(runs) > 1 and len(parts) - sum([len(run) - 1 for run in runs if not run[0].scopes]) <= _MOST:
-            return tuple([each for run in runs for each in ([_run(run)] if not run[0].scopes else run)])
         depth = 1
         while _MOST**depth < len(parts):
             depth += 1
@@ -167,15 +153,7 @@ class GraphMap:
 
     def owners(self, parts: Sequence[Part]) -> "array[int]":
         """Return the number of the box of each node; -1 for nodes elsewhere."""
-        parents = self._outline.parents
-        of_scope = array("i", [-1]) * len(parents)
-        for number, part in enumerate(parts):
-            for scope in part.scopes:
-                of_scope[scope] = number
-        for scope in range(1, len(parents)):
-            if of_scope[scope] < 0:
-                of_scope[scope] = of_scope[parents[scope]]
-        found = array("i", [of_scope[scope] for scope in self._outline.scopes])
+        found = array("i", [-1]) * len(self.scope.graph.node)
         for number, part in enumerate(parts):
             for place in part.nodes:
                 found[place] = number
@@ -206,7 +184,7 @@ class GraphMap:
         most, total = max(values, default=0.0), sum(values)
         texts = []
         for number, part in enumerate(parts):
-            count = "" if part.nodes and not part.inner else f" ({part.size:,})"
+            count = "" if part.size == 1 else f" ({part.size:,})"
             figure = figures.text(values[number], total) if figures else ""
             texts.append(f"[{f'{part.label}{count} {figure}'.rstrip()}]")
         boxes = [Box(text, below=self.texts_of(left.get(at, ()))) for at, text in enumerate([*texts, *labels])]
@@ -259,8 +237,5 @@ def _run(parts: Sequence[Part]) -> Part:
     """Return one box for consecutive ones."""
     if len(parts) == 1:
         return parts[0]
-    scopes = tuple([each for part in parts for each in part.scopes])
     nodes = tuple([each for part in parts for each in part.nodes])
-    names = [part.label.removeprefix(f"{len(part.scopes)}x ") for part in (parts[0], parts[-1])]
-    count = sum([part.size for part in parts])
-    return Part(shortened(" .. ".join(names), _LABEL), count, parts[0].first, scopes, nodes, tuple(parts))
+    return Part(shortened(f"{parts[0].label} .. {parts[-1].label}", _LABEL), nodes, tuple(parts))

@@ -22,7 +22,7 @@ from onnxjson.rendering.node import (
 from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, shortened_name, size
 from onnxjson.rendering.values import Consumer, Source
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.rows.nodes import short_type
+from onnxjson_tui.rows.nodes import short_type, type_text
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
@@ -110,10 +110,16 @@ def _changed(entry: Entry, room: int) -> str:
     return f"{text}  {shortened(was, room - cells(text) - 2)}"
 
 
-def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
-    """Return the rows of a node; differences to a saved node, other than of metadata, are marked."""
+def inspected(
+    model: Model, index: Index, ref: NodeRef, was: Node | None = None, typed: Scope | None = None
+) -> InspectorRows:
+    """Return the rows of a node; differences to a saved node, other than of metadata, are marked.
+
+    `typed` is the graph with inferred types, which are in parentheses.
+    """
     view = view_node(model, index, ref, "")
-    entries = [*_head(view), *_inputs(view, ref), *_outputs(view, ref), *_attributes(view.attributes), *_tail(view)]
+    inputs, outputs = _inputs(view, ref, typed), _outputs(view, ref, typed)
+    entries = [*_head(view), *inputs, *outputs, *_attributes(view.attributes), *_tail(view)]
     if was is not None:
         entries = [_compared(each, ref.node, was) for each in entries]
         entries += _removed(ref.node, was)
@@ -168,9 +174,15 @@ def _head(view: NodeView) -> list[Entry]:
     ]
 
 
-def _inputs(view: NodeView, ref: NodeRef) -> Iterator[Entry]:
+def _type(name: str, stated: str | None, typed: Scope | None) -> str:
+    """Return a short type, in parentheses if it is inferred; "" if it is unknown."""
+    found = None if stated or typed is None or not name else Index.type_of(typed, name)
+    return f"({type_text(found)})" if found is not None else short_type(visible(stated or "", 200))
+
+
+def _inputs(view: NodeView, ref: NodeRef, typed: Scope | None) -> Iterator[Entry]:
     for slot, each in enumerate(view.inputs):
-        name, kind = visible(each.name, _LONGEST), short_type(visible(each.type or "", 200))
+        name, kind = visible(each.name, _LONGEST), _type(each.name, each.type, typed)
         text = _source_text(each, ref) if each.name else "omitted"
         yield Entry("input", f"in {slot}", text, slot, each.name, each.address or "", more=kind, called=name)
 
@@ -195,10 +207,11 @@ def _place(address: str, ref: NodeRef) -> str:
     return position if owner == ref.scope.address else visible(address, 60)
 
 
-def _outputs(view: NodeView, ref: NodeRef) -> Iterator[Entry]:
+def _outputs(view: NodeView, ref: NodeRef, typed: Scope | None) -> Iterator[Entry]:
     for slot, each in enumerate(view.outputs):
-        name, kind = visible(each.name, _LONGEST), short_type(visible(each.type or "", 200))
-        yield Entry("output", f"out {slot}", kind or "no type", slot, each.name, view.address, called=name)
+        name, kind = visible(each.name, _LONGEST), _type(each.name, each.type, typed)
+        style: Literal["plain", "quiet"] = "quiet" if kind.startswith("(") else "plain"
+        yield Entry("output", f"out {slot}", kind or "no type", slot, each.name, view.address, style, called=name)
         for user in each.consumers[:50]:
             yield _consumer(user, ref)
 

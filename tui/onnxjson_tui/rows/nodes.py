@@ -28,6 +28,7 @@ from onnxjson.rendering.tables import (
     shortened_name,
 )
 from onnxjson_tui.rows.beside_nodes import COLUMN, HEAVY, MOST_LANES, Glyphs, Lanes, Lit, cell, drawn, hidden, shown
+from onnxjson_tui.rows.folding import Fold
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
 
@@ -35,7 +36,6 @@ _LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a
 _LOOKED_AT: Final = 2_000  # number of nodes that determine the first widths of columns and a shared prefix
 _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
 _UNTYPED: Final = 30  # maximum columns of a list that has no room for types
-_NARROW: Final = 60  # columns below which lanes have less
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
 _LEAST_NAME: Final = 6  # columns of a name beside a type that changes
 _BLOCK: Final = 64  # rows whose names are shortened together, so that no two look the same
@@ -43,6 +43,7 @@ _MOST_BLOCKS: Final = 8
 _SHARED: Final = 0.75  # part of the nodes whose names begin with a prefix that is left out
 _TYPED: Final = 0.25  # part of the nodes whose types are known, from which they have a column
 _COUNT: Final = 3  # columns of the number of hidden lanes
+_NEARLY_ALL: Final = 0.98  # part of the texts that fit in a column if there is room
 
 
 class NodeRow(NamedTuple):
@@ -53,7 +54,8 @@ class NodeRow(NamedTuple):
     hidden: int  # lanes that are not drawn
     operator: str
     name: str  # name of the node, or else of its first output
-    output: str  # short type of its first output; "" if the model does not declare it
+    output: str  # short type of its first output; "" if it is unknown
+    is_inferred: bool = False  # whether the model does not state it
 
 
 class Columns(NamedTuple):
@@ -71,19 +73,27 @@ class NodeRows:
     """Rows of all nodes of a graph, or of those of a filter, computed on demand."""
 
     def __init__(
-        self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", is_bare: bool = False
+        self,
+        scope: Scope,
+        positions: Sequence[int] | None = None,
+        *,
+        glyphs: Glyphs = "unicode",
+        is_bare: bool = False,
+        typed: Scope | None = None,
     ) -> None:
         """Prepare the rows of some nodes, ascending, or of all; those of a filter have no lanes.
 
-        Bare rows lack what must be computed for all nodes: lanes, and types unless they are known.
+        Bare rows lack what must be computed for all nodes: lanes, and types unless they are known. `typed` is the same
+        graph with inferred types.
         """
         self.scope = scope
+        self._typed = typed
         self.positions = range(len(scope.graph.node)) if positions is None else positions
-        self._glyphs: Glyphs = glyphs
+        self.glyphs: Glyphs = glyphs
         self._is_bare = is_bare
         self._lanes = Lanes(scope) if positions is None and not is_bare else None
         self._lit: tuple[Lit, ...] = ()
-        self._widths: tuple[int, int] | None = None
+        self._widths: tuple[int, int, int] | None = None
         self._names: dict[tuple[int, int], list[str]] = {}
         self.prefix = "" if is_bare else shared_prefix(list(map(self._full_name, self.positions)))
         """The beginning of most names, which rows leave out."""
@@ -95,6 +105,23 @@ class NodeRows:
         """Use changed nodes at the same positions."""
         self.scope = scope
         self._names.clear()
+        self._widths = None
+
+    def infer(self, typed: Scope | None) -> None:
+        """Use other inferred types."""
+        self._typed = typed
+        self._widths = None
+
+    def type_of(self, position: int) -> tuple[str, bool]:
+        """Return the short type of the first output of a node, "" if it is unknown, and whether it is inferred."""
+        if self._is_bare and not self.scope.knows_types:
+            return "", False
+        first = next((each for each in self.scope.graph.node[position].output if each), None)
+        if first is None:
+            return "", False
+        stated = Index.type_of(self.scope, first)
+        found = Index.type_of(self._typed, first) if stated is None and self._typed is not None else stated
+        return type_text(found), stated is None
 
     def row(self, number: int, most: int = MOST_LANES) -> NodeRow:
         """Return a row, numbered from 0, of the current node, with at most some lanes."""
@@ -104,10 +131,10 @@ class NodeRows:
         if self._lanes is not None:
             found = self._lanes.row(position)
             heavy = [each.lane for each in self._lit if position in each.rows]
-            lanes, beyond = drawn(found, self._glyphs, most, heavy=heavy), hidden(found, most)
-        output = "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output)
+            lanes, beyond = drawn(found, self.glyphs, most, heavy=heavy), hidden(found, most)
         operator = visible(operator_name(node.domain, node.op_type))
-        return NodeRow(position, lanes, beyond, operator, visible(self._full_name(position), _LONGEST_NAME), output)
+        name = visible(self._full_name(position), _LONGEST_NAME)
+        return NodeRow(position, lanes, beyond, operator, name, *self.type_of(position))
 
     def _full_name(self, position: int) -> str:
         node = self.scope.graph.node[position]
@@ -141,49 +168,60 @@ class NodeRows:
 
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
         """Return rows of some nodes of the same graph, ascending, with the same column widths."""
-        rows = NodeRows(self.scope, positions, glyphs=self._glyphs)
+        rows = NodeRows(self.scope, positions, glyphs=self.glyphs, typed=self._typed)
         rows._widths = self.widths
         return rows
 
     @property
-    def widths(self) -> tuple[int, int]:
-        """Columns that operators and types need."""
+    def widths(self) -> tuple[int, int, int]:
+        """Columns that operators, names and types need."""
         if self._widths is None:
             nodes = self.scope.graph.node[:_LOOKED_AT] if self._is_bare else self.scope.graph.node
             keys = {(node.domain, node.op_type) for node in nodes}
             operators = max([cells(visible(operator_name(*key), _MOST_OPERATOR + 1)) for key in keys], default=0)
-            step = max(len(nodes) // _LOOKED_AT, 1)
-            known = not self._is_bare or self.scope.knows_types
-            outputs = [output_type(self.scope, node.output) for node in nodes[::step]] if known else []
+            sample = range(0, len(nodes), max(len(nodes) // _LOOKED_AT, 1))
+            names = [cells(visible(self._full_name(each).removeprefix(self.prefix), _LONGEST_NAME)) for each in sample]
+            outputs = [self.type_of(each)[0] for each in sample]
             # Types of a few nodes are not worth a column; the inspector shows them.
             is_rare = sum(map(bool, outputs)) < _TYPED * len(outputs)
-            self._widths = min(operators, _MOST_OPERATOR), 0 if is_rare else max(map(cells, outputs), default=0)
+            types = 0 if is_rare else most_of(list(map(cells, outputs)))
+            self._widths = min(operators, _MOST_OPERATOR), most_of(names), types
         return self._widths
 
-    def columns(self, width: int) -> Columns:
-        """Divide a width: at most a fifth for lanes and operators each, 2/7 for types if any, the rest for names."""
+    def columns(self, width: int, types: int | None = None) -> Columns:
+        """Divide a width: each column gets what it needs, lanes what is left, and in a narrow list all get less.
+
+        `types` are the columns of types, if they are the same for all lists.
+        """
         digits = len(str(len(self.scope.graph.node)))
+        operator, name, output = self.widths
+        if types is None:
+            output = min(output, max(width * 2 // 7, width - digits - 3 - operator - name)) if width > _UNTYPED else 0
+        else:
+            output = types
+        operator = min(operator, max(width // 5, _LEAST_OPERATOR))
+        used = digits + 1 + operator + 1 + (output + 1 if output else 0)
         lanes = count = 0
         if self._lanes is not None:
             # A node without a lane of its own is to the right of all lanes.
-            wanted, room = (
-                min(self._lanes.width + 1, MOST_LANES),
-                width // (6 if self.widths[1] and width < _NARROW else 5),
-            )
+            wanted = min(self._lanes.width + 1, MOST_LANES)
+            room = max(width // 8, min(width // 3, width - used - name))
             is_cut = self._lanes.width + 1 > MOST_LANES or 2 * wanted > room
             count = _COUNT + (self._lanes.width >= 10) if is_cut and room >= 3 + _COUNT else 0
             lanes = 2 * min(wanted, max((room - count) // 2, 0))
-        operator = min(self.widths[0], max(width // 5, _LEAST_OPERATOR))
-        output = min(self.widths[1], width * 2 // 7) if width > _UNTYPED else 0
-        used = digits + 1 + lanes + count + operator + 1 + (output + 1 if output else 0)
-        return Columns(digits, lanes, count, operator, max(width - used, 0), output)
+        return Columns(digits, lanes, count, operator, max(width - used - lanes - count, 0), output)
+
+
+def most_of(widths: Sequence[int]) -> int:
+    """Return the columns that suffice for all but a few texts: one very long text must not cut all others."""
+    return sorted(widths)[int(len(widths) * _NEARLY_ALL)] if widths else 0
 
 
 def shared_prefix(names: Sequence[str]) -> str:
-    """Return the beginning of most names, up to a slash, dot or underscore; "" if names would look the same without."""
+    """Return the beginning of most names, up to a slash or dot; "" if names would look the same without."""
     prefix = ""
     sample = names[:: max(len(names) // _LOOKED_AT, 1)]
-    mark = next((mark for mark in "/._" if sum(mark in name for name in sample) >= _SHARED * len(sample)), "/")
+    mark = next((mark for mark in "/." if sum(mark in name for name in sample) >= _SHARED * len(sample)), "/")
     while True:
         counts: Counter[str] = Counter()
         for name in sample:
@@ -197,12 +235,6 @@ def shared_prefix(names: Sequence[str]) -> str:
         return ""
     rests = {name[len(prefix) :] for name in names if name.startswith(prefix)}
     return "" if any(name in rests for name in names if not name.startswith(prefix)) else visible(prefix, _LONGEST_NAME)
-
-
-def output_type(scope: Scope, outputs: Sequence[str]) -> str:
-    """Return the declared type of the first output in short, without control characters."""
-    first = next((each for each in outputs if each), None)
-    return "" if first is None else type_text(Index.type_of(scope, first))
 
 
 def type_text(found: Type | None) -> str:
@@ -234,7 +266,7 @@ def node_spans(row: NodeRow, name: str, columns: Columns, change: tuple[str, boo
             )
         else:
             shown = short_type(row.output, columns.output)
-        style: Style = "bad" if is_wrong else "changed" if text else "quiet"
+        style: Style = "bad" if is_wrong else "changed" if text else "quiet" if row.is_inferred else "plain"
         yield Span(" " + padded(shown, columns.output), style)
 
 
@@ -252,10 +284,14 @@ class NodeLines:
 
     def line(self, number: int, width: int) -> Line:
         """Marks for selection and findings, position, a mark for changed and new nodes, then lanes and names."""
+        return self.node_line(number, width)
+
+    def node_line(self, number: int, width: int, indent: str = "", types: int | None = None) -> Line:
+        """Return the line of a node, with its columns after an indentation, and with the given columns for types."""
         assert self.rows is not None
         figures = self._session.figures
         titles = shown(figures, width)
-        columns = self.rows.columns(max(width - 1 - COLUMN * len(titles), 1))
+        columns = self.rows.columns(max(width - 1 - len(indent) - COLUMN * len(titles), 1), types)
         row = self.rows.row(number, columns.lanes // 2)
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
         change = places.flow.get(address, ("", False))
@@ -274,7 +310,7 @@ class NodeLines:
         return (
             Span("*" if is_selected else "!" if severity else " ", flag),
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
-            Span(mark or " ", style),
+            Span((mark or " ") + indent, style),
             *node_spans(row, name, columns, change),
             *[cell(title, figures[title].get(address)) for title in titles],
         )
@@ -296,6 +332,14 @@ class NodeLines:
     def number_of(self, position: int) -> int | None:
         """Return the row of a node."""
         return None if self.rows is None else self.rows.number_of(position)
+
+    def number_around(self, position: int) -> int | None:
+        """Return the row of a node, or of the line in which it is folded."""
+        return self.number_of(position)
+
+    def fold_at(self, number: int) -> Fold | None:
+        """Return the line of several nodes in a row; None for a node."""
+        return None
 
     def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
         """Use changed nodes at the same positions, and other saved nodes."""

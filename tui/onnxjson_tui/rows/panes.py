@@ -5,7 +5,7 @@ A model without such a node has a gap.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.changes import Place
@@ -29,6 +29,7 @@ from onnxjson_tui.rows.side_texts import NOTHING_HERE
 
 NOTHING: Final = -1  # position of a node that a side does not have
 _CONTEXT: Final = 3  # unchanged rows around a change that are not folded
+_ALIKE: Final = 4  # consecutive rows with the same changes that are folded to one
 _LEAST: Final = 4  # unchanged rows that are folded to one
 GAPS: Final[dict[Glyphs, str]] = {"unicode": "╌", "ascii": "-"}
 
@@ -122,6 +123,20 @@ def folded_rows(rows: Sequence[PaneRow], differs: Callable[[PaneRow], bool]) -> 
         start = number + 1
 
 
+def _with_alike(rows: Sequence[PaneRow], found: Diff) -> Iterator[PaneRow]:
+    """Yield the rows; a run of rows with the same changes, such as 80 removed Identity nodes, is one."""
+    for events, run in groupby(rows, lambda row: tuple(dict.fromkeys([event for event, _ in row.places]))):
+        alike = list(run)
+        if not events or len(alike) < _ALIKE or any(row.text for row in alike):
+            yield from alike
+            continue
+        kinds = [found.events[event] for event in events]
+        text = f"{counted(len(alike), 'row')}  " + "; ".join(
+            [f"{each.kind} {visible(each.pattern, 100)}" for each in kinds]
+        )
+        yield PaneRow(alike[0].graph, places=tuple([place for row in alike for place in row.places]), text=text)
+
+
 class SideRows:
     """The rows of several models, each in a column of its own."""
 
@@ -160,6 +175,8 @@ class PaneRows(SideRows):
         loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
+        if folded:
+            rows = list(_with_alike(rows, self.diff))
         super().__init__(rows, nodes, gap, (lambda row: _is_changed(row, loud)) if folded else None)
         self.starts = [
             number
@@ -167,6 +184,14 @@ class PaneRows(SideRows):
             if _is_changed(row, loud) and (not number or self.rows[number - 1].places != row.places)
         ]
         """The first rows of changes, ascending."""
+        loudest = [number for number in self.starts if not self._is_cleanup(self.rows[number])]
+        self.first = next(iter([*loudest, *self.starts]), None)
+        """The row of the first change that is more than cleanup."""
+
+    def _is_cleanup(self, row: PaneRow) -> bool:
+        """Whether a change leaves all results as they are, or only removes or adds nodes that copy a value."""
+        events = [event for event, _ in self.members(row)]
+        return all([EFFECTS[event.kind] in ("quiet", "rewritten") or "Identity" in event.pattern for event in events])
 
     def addresses(self, row: PaneRow) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the addresses of what a row shows of each model."""
@@ -197,7 +222,8 @@ class PaneRows(SideRows):
         """See `Rows.line`."""
         row = self.rows[number]
         if row.text:
-            return (Span(shortened(f" {row.text}", width), "quiet" if not row.places else "title"),)
+            sign, style = self.style(row) if row.places else (" ", "quiet")
+            return (Span(shortened(f"{sign} {row.text}", width), style),)
         half = (width - 3) // 2
         sign, style = self.style(row)
         middle = Span(f" {sign} ", style)
@@ -282,8 +308,10 @@ class MergePanes(NamedTuple):
         ours, paths = models["ours"], (resolution.path, resolution.path)
         alignments: list[Alignment | None] = []
         for other in (models.get("base"), models.get("theirs")):
-            found = other and diff_models(ours, other, paths=paths, weights="skip", is_edited=True)
-            alignments.append(found.alignment if found else None)
+            if other is None:
+                alignments.append(None)
+            else:
+                alignments.append(diff_models(ours, other, paths=paths, weights="skip", is_edited=True).alignment)
         graphs: list[_Graph] = []
         for scope in Index(ours).scopes:
             base, theirs = [None if each is None else each.by_base.get(scope.address) for each in alignments]

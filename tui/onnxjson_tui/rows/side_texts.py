@@ -1,5 +1,6 @@
 """Canonical text of elements as lines, and the texts of two or three sides next to or below each other."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import Final, Literal, NamedTuple
@@ -229,6 +230,11 @@ def _marked_lines(slot: ConflictSlot, side: Choice) -> list[tuple[str, bool]]:
     found = changes([each.encode() for each in base], [each.encode() for each in mine])
     other = {number for change in found for number in range(change.new_start, change.new_end)}
     return [(text, number in other) for number, text in enumerate(mine)]
+
+
+def alike_key(conflict: ShownConflict) -> object:
+    """Return what is equal for conflicts alike: the place but for numbers, and the values of all sides."""
+    return tuple([(re.sub("[0-9]+", "#", each.title), *each.values.items()) for each in conflict.places])
 
 
 def conflict_title(conflict: ShownConflict) -> str:

@@ -10,7 +10,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
 from onnxjson_tui.rows.panes import MergePanes, MergeRows, column_width
-from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
+from onnxjson_tui.rows.side_texts import ConflictRows, alike_key, conflict_title, place_rows
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, screen_key
 from onnxjson_tui.shell.terminal import Terminal
@@ -25,6 +25,8 @@ class ConflictsScreen(RowsScreen[None]):
         screen_key(("b",), "choose the base; also 1", lambda screen, _: screen.choose_side("base"), "base"),
         screen_key(("o",), "choose ours; also 2", lambda screen, _: screen.choose_side("ours"), "ours"),
         screen_key(("t",), "choose theirs; also 3", lambda screen, _: screen.choose_side("theirs"), "theirs"),
+        screen_key(("O",), "ours for all conflicts of this kind", lambda screen, _: screen.choose_alike("ours")),
+        screen_key(("T",), "theirs for all conflicts of this kind", lambda screen, _: screen.choose_alike("theirs")),
         screen_key(("u",), "undo the last choice", "_undo", "undo"),
         screen_key(("x", "delete"), "undo the choice for this conflict", "_forget"),
         screen_key(("n",), "next unresolved conflict", lambda screen, _: screen.to_change(1), "next"),
@@ -149,6 +151,21 @@ class ConflictsScreen(RowsScreen[None]):
         self.say(f"{choice} for {conflict_title(here)}", "good")
         now = self.here  # another conflict of the same row
         if self.starts and (now is None or now.id in self.resolution.choices):
+            self.to_change(1)
+
+    def choose_alike(self, choice: Choice) -> None:
+        """Resolve all open conflicts like the one under the cursor: of the same kind, in nodes of the same operator."""
+        here = self.here
+        if here is None:
+            return
+        kind, choices = alike_key(here), self.resolution.choices
+        alike = [each for each in self.resolution.conflicts if alike_key(each) == kind and each.id not in choices]
+        for each in alike:
+            self.resolution.choose(each.id, choice)
+            self._order.append(each.id)
+        self._drawn()
+        self.say(f"{choice} for {counted(len(alike), 'conflict')} like {conflict_title(here)}", "good")
+        if self.starts:
             self.to_change(1)
 
     def _undo(self, arguments: Arguments) -> None:

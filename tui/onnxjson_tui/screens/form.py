@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from onnxjson.editing.parameters import Parameter
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import BrokenNodesError, OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, clipped, shortened, wrapped
 from onnxjson_tui.names.editable_names import item_line
 from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits_of, feedback
@@ -60,6 +60,7 @@ class FormScreen(Dialog[Preview | None]):
         self._look = Feedback("", "plain", {}, {})
         self._resting: Timer | None = None
         self._is_busy = False
+        self._refused: dict[str, str] = {}  # texts that were refused because the edit breaks nodes
         self._offers = Offers(bench.session, bench.here)
 
     # What is on it
@@ -133,8 +134,12 @@ class FormScreen(Dialog[Preview | None]):
     def on_resize(self, event: events.Resize) -> None:
         """Give the fields the remaining height; they scroll."""
         self.query_one("#form-fields").styles.max_height = max(event.size.height - _OTHERS, 3)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give fields for lists the lines that they need."""
         for control in self.query(LinesControl):
-            control.styles.height = LINES if event.size.height >= _TALL else LINES - 1
+            control.fit(LINES if self.app.size.height >= _TALL else LINES - 1)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Show the help of the field."""
@@ -145,6 +150,7 @@ class FormScreen(Dialog[Preview | None]):
     def on_input_changed(self, event: Message) -> None:
         """Check the form when the user pauses."""
         event.stop()
+        self._fit()
         self._rest()
 
     on_text_area_changed = on_option_control_changed = on_input_changed
@@ -350,6 +356,10 @@ class FormScreen(Dialog[Preview | None]):
         self._is_busy = True
         try:
             preview = await self._preview(filling)
+        except BrokenNodesError as error:
+            self._refused = filling.texts
+            self._complain(f"! {error}; enter makes it in spite of that", "")
+            return
         except (OnnxJsonError, OSError) as error:
             self._complain(str(error), "")
             return
@@ -366,7 +376,7 @@ class FormScreen(Dialog[Preview | None]):
         session, also = self._bench.session, self._also
 
         def make() -> Preview:
-            return session.preview(*edits_of(session, filling, also))
+            return session.preview(*edits_of(session, filling, also), force=filling.texts == self._refused)
 
         if self._bench.is_big or filling.name in SLOW:
             self._look = self._look._replace(text="computing the changes ...", tone="changed")

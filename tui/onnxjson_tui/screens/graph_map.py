@@ -1,17 +1,17 @@
-"""The map of a graph: boxes for scopes down to nodes, and all nodes in two lines, coloured by a number about them."""
+"""The map of a graph: boxes for lines down to nodes, coloured by a number about them."""
 
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import ELLIPSIS, visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import NodeRef
-from onnxjson.rendering.tables import Line, Span
-from onnxjson_tui.rows.beside_nodes import Figures, columns, minimap, place_line
+from onnxjson.rendering.tables import Line, Span, shortened
+from onnxjson_tui.rows.beside_nodes import Figures
+from onnxjson_tui.rows.folding import Fold
 from onnxjson_tui.rows.graph_drawing import Drawing, drawing
 from onnxjson_tui.rows.graph_parts import GraphMap, Level, Part
 from onnxjson_tui.shell.keyed import HELP, KeyedScreen, screen_key
@@ -20,6 +20,7 @@ from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.drawing_view import DrawingView
 from onnxjson_tui.widgets.lines import Bar
 
+_TITLE: Final = 20  # columns of a box in the title
 _HOPS: Final = 3  # steps around a node without a count
 TypeOf = Callable[[str], Type | None]
 
@@ -30,8 +31,6 @@ class _Drawn(NamedTuple):
     path: tuple[Part, ...]  # the boxes that it is in, the outermost first
     level: Level
     drawing: Drawing
-    minimap: list[Line]
-    columns: list[set[int]]  # columns of the minimap of each box
     chosen: int  # number of the box that is chosen first
 
 
@@ -39,7 +38,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     """Shows the map; returns a node and an action: go to it, map a graph in it, or map the graph around it."""
 
     KEYS = (
-        screen_key(("enter",), "open the box or the graph of a node, or go to the node", "_open", "open"),
+        screen_key(("enter",), "open the box, the graph of a node, or the nodes around a node", "_open", "open"),
         screen_key(("backspace", "-"), "back to the box around", "_leave", "back"),
         screen_key(("h", "left"), "box to the left", lambda screen, _: screen.move(-1, 0)),
         screen_key(("l", "right"), "box to the right", lambda screen, _: screen.move(1, 0)),
@@ -60,24 +59,24 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         known: Callable[[], dict[str, Figures]],
         more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None,
         hops: int | None = None,
+        folds: Sequence[Fold] = (),
     ) -> None:
-        """Draw the graph of a node, or with `hops` the nodes within so many steps.
+        """Draw the graph of a node with its lines as boxes, or with `hops` the nodes within so many steps.
 
         `more` finds further numbers and types than the `known`, after the first drawing. Both run in a thread.
         """
         super().__init__(terminal, self.KEYS)
         self._here, self._known, self._more, self._hops = here, known, more, hops
+        self._folds = folds
         self._figures: dict[str, Figures] = {}
         self._title = ""
         self._map: GraphMap | None = None
         self._drawn: _Drawn | None = None
 
     def body(self) -> ComposeResult:
-        """Drawing, the chosen box in words, minimap."""
+        """Drawing, the chosen box in words."""
         yield DrawingView(id="drawing")
         yield Bar(id="said")
-        yield Bar(id="minimap")
-        yield Bar(id="places")
 
     def on_mount(self) -> None:
         """Draw the first level."""
@@ -93,26 +92,27 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         """Return the path of the boxes; at the right what the colours are."""
         path = () if self._drawn is None else self._drawn.path
         name = visible(self._here.scope.graph.name or "graph", 60)
-        spans = [Span(f" {' > '.join(['map of ' + name, *[each.label for each in path]])}", "title")]
+        labels = [shortened(each.label, _TITLE) for each in path]
+        if len(labels) > 2:
+            labels = [ELLIPSIS, *labels[-2:]]
+        spans = [Span(f" {' > '.join(['map of ' + name, *labels])}", "title")]
         if self._drawn is not None:
             spans.append(Span(f"  {len(self._drawn.level.parts):,} boxes", "quiet"))
         return tuple(spans), f"colour: {self._title}" if self._title else ""
 
     def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1, *, hops: int | None = None) -> None:
         """Draw the content of the last box of a path, or with `hops` what is around a node; its box is chosen."""
-        shown, width, glyphs = self._figures.get(self._title), self.size.width, self.terminal.glyphs
-        scope, known, known_figures = self._here.scope, self._map, self._known
+        shown, room, glyphs = self._figures.get(self._title), max(self.size.height // 4, 6), self.terminal.glyphs
+        scope, folds, known, known_figures = self._here.scope, self._folds, self._map, self._known
 
         def work() -> tuple[GraphMap, _Drawn, dict[str, Figures]]:
-            found, others = known or GraphMap(scope), {} if known else known_figures()
+            found, others = known or GraphMap(scope, folds), {} if known else known_figures()
             figures = others.get(next(iter(others), ""), shown)
             boxes = path if hops is None else (*path, found.around(position, hops))
-            level = found.level(found.inside(boxes[-1]) if boxes else found.whole(), figures)
+            level = found.level(found.inside(boxes[-1]) if boxes else found.whole(room), figures)
             drawn = drawing(level.boxes, level.edges, glyphs)
-            nodes = minimap(figures or Figures("", array("d", [0.0]) * len(level.owner)), width, glyphs)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
-            drawn_level = _Drawn(boxes, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
-            return found, drawn_level, others
+            return found, _Drawn(boxes, level, drawn, box), others
 
         self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
 
@@ -125,8 +125,6 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             self._more = None
         drawn = self._drawn
         self.drawing.show(drawn.drawing, drawn.chosen, drawn.level.styles)
-        upper, lower = drawn.minimap
-        self.query_one("#minimap", Bar).show(upper, below=[lower])
         self._say()
         self.draw_bars()
 
@@ -153,12 +151,10 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         line: list[Span] = [Span(f" {box.label}")]
         if part is not None:
             node = self._here.scope.graph.node[part.first]
-            line.append(Span(f"  {self._map.path(part) or visible(node.name or '', 300)}", "quiet"))
+            line.append(Span(f"  {visible(node.name or '', 300)}", "quiet"))
         if box.below:
             line.append(Span(f"  -> {box.below[0]}", "quiet"))
         self.query_one("#said", Bar).show(tuple(line))
-        chosen = drawn.columns[self.drawing.chosen] if part is not None else ()
-        self.query_one("#places", Bar).show(place_line(chosen, self.size.width, self.terminal.glyphs))
 
     @property
     def _part(self) -> Part | None:
@@ -180,10 +176,18 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         part = self._part
         if part is None or self._drawn is None:
             self.say("this is a value from outside, or to it")
-        elif part.scopes or part.inner:
+        elif part.size > 1:
             self._draw((*self._drawn.path, part), part.first)
-        else:
+        elif any([child.owner == (self._here.scope, part.first) for child in self._here.scope.children]):
             self.dismiss((NodeRef(self._here.scope, part.first), "inside"))
+        elif (
+            self._drawn.path
+            and self._drawn.path[-1].label.startswith("around")
+            and self._drawn.path[-1].first == part.first
+        ):
+            self.say("g shows the node in the list")
+        else:
+            self._draw(self._drawn.path, part.first, hops=arguments.number or _HOPS)
 
     def _around(self, arguments: Arguments) -> None:
         part = self._part

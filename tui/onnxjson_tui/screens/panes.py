@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.taking import Taking
@@ -24,6 +24,8 @@ from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.terminal import Terminal, program
 from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.lines import TextRows
+
+_NAMED: Final = 20  # changes of a row that are named
 
 
 class Result(NamedTuple):
@@ -117,7 +119,7 @@ class PanesScreen(RowsScreen[Result]):
 
         def made(rows: PaneRows) -> None:
             same = rows.rows.index(row) if row is not None and row in rows.rows else None
-            self.rows.show(rows, rows.starts[0] if first and rows.starts else same)
+            self.rows.show(rows, rows.first if first else same)
             self.call_after_refresh(self.show_details)
 
         work = partial(PaneRows, known, folded=folded, quiet=quiet)
@@ -159,9 +161,11 @@ class PanesScreen(RowsScreen[Result]):
             self.about.show(TextRows([(Span(text, "quiet"),)]), 0)
             return
         heads: list[Line] = []
-        for event, member in found.members(row):
+        for event, member in found.members(row)[:_NAMED]:
             text = f"{event.kind}  {visible(event.pattern, 1000)}  {place_of(member)}"
             heads.append((Span(clipped(text, width), "title"),))
+        if len(row.places) > _NAMED:
+            heads.append((Span(f"and {len(row.places) - _NAMED:,} more; zR shows each", "quiet"),))
         base, target = found.addresses(row)
         models = self.compared.base.model, self.compared.target.model
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from onnxjson.editing.script import Script
+from onnxjson.merging.conflict_text import conflict_lines
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.patching.patch import Patch
@@ -50,6 +51,10 @@ async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = 
         path = await ask_path(bench, "save as", session.opened.name.rpartition(":")[2], ())
         if path is None:
             return False
+    made = session.history.made[session.history.saved or 0 :]
+    if any([step.is_forced for step in made]) and not await _confirm_broken(bench):
+        bench.say("not saved; f5 lists the problems", "changed")
+        return False
     copy: bool | None = None
     revert_others = unloadable = False
     while True:
@@ -88,6 +93,16 @@ async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = 
             case _:
                 bench.say(f"not saved; {visible(str(answer.path), 200)} is unchanged", "changed")
                 return False
+
+
+async def _confirm_broken(bench: Workbench) -> bool:
+    """Ask whether to save a model with nodes that an edit broke, unless they were corrected since."""
+    note = bench.drawer.pages["problems"].note
+    if "error" not in note:
+        return True
+    answers = [("s", "stay", "stay"), ("O", "save it anyway", "save")]
+    text = paragraphs("An edit that breaks nodes was made, and they are not corrected. f5 lists them.")
+    return await bench.confirm(f"The model has {note}", answers, lines=text) == "save"
 
 
 def _report_saved(bench: Workbench, answer: SaveAnswer, seconds: float) -> None:
@@ -163,8 +178,11 @@ async def _merge(bench: Workbench) -> bool:
     answer = await bench.jobs.awaited("save", "merging", session.merge_with_disk)
     lines: list[Line] = []
     if answer.conflicts:
-        lines += [(Span(f"{counted(len(answer.conflicts), 'conflict')}; your value would be kept:", "changed"),)]
-        lines += [(Span(f"  {visible(each.id, 200)}"),) for each in answer.conflicts]
+        lines += [
+            (Span(f"{counted(len(answer.conflicts), 'conflict')}; ours is your value, and would be kept:", "changed"),)
+        ]
+        for each in conflict_lines(answer.preview.model, answer.conflicts):
+            lines += [(Span(f"  {piece}"),) for piece in wrapped(each, _WIDTH - 2, indent=0)]
     else:
         lines += [(Span("No conflicts.", "good"),)]
     lines += [(Span(""),), (Span("Changes from the file to your model:", "title"),)]

@@ -136,17 +136,18 @@ class EditedModel:
 
     # Edits
 
-    def preview(self, *changes: Change, title: str = "") -> Preview:
-        """Preview edits, scripts or patches as one step.
+    def preview(self, *changes: Change, title: str = "", force: bool = False) -> Preview:
+        """Preview edits, scripts or patches as one step; with `force`, also one that breaks nodes.
 
         Raises:
+            BrokenNodesError: nodes could not have the shapes afterwards.
             EditError: an edit cannot be applied.
             SelectorError: a selector finds nothing.
             PatchError: a patch does not match the model.
         """
         model, revision, to_saved = self._model, self.revision, self.to_saved
-        result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder)
-        preview = Preview(model, result, changes, revision, title, to_saved, self.opened.path)
+        result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder, force=force)
+        preview = Preview(model, result, changes, revision, title, to_saved, self.opened.path, is_forced=force)
         # Computed here, possibly in a thread, and not in `accept`.
         assert preview.to_saved is not None
         return preview
@@ -190,6 +191,7 @@ class EditedModel:
                 return None
             title = preview.title or ("" if preview.edits else "patch")
             step = Step(preview.patch, preview.edits, title, preview.notes, preview.result.files)
+            step.is_forced = preview.is_forced
             restructured = self._go_to(preview.model, step.forward, step)
             step.before = self._saved_model, self.to_saved
             self.to_saved = preview.to_saved

@@ -20,8 +20,6 @@ _NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_prop
 """Fields of a graph that define no names except through nodes."""
 
 _OF_LANES: Final = frozenset({"node", "input", "output"})
-_OF_OUTLINE: Final = frozenset({"node", "name", "op_type", "metadata_props"})
-_OF_NODES: Final = (_OF_LANES | _OF_OUTLINE) - {"node"}
 
 
 def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
@@ -160,17 +158,9 @@ class SavedNodes:
 # Parts to redraw
 
 
-class Redrawn(NamedTuple):
-    """Parts that must be recomputed for all nodes after a change that moved no nodes."""
-
-    lanes: bool  # whether inputs or outputs of nodes changed
-    outline: bool  # whether scopes or operators of nodes changed
-
-
-def redrawn(change: Fields | None) -> Redrawn:
-    """Return the parts to redraw after a change, given as the tree of its patch."""
-    fields = frozenset(_fields(change))
-    return Redrawn(bool(fields & _OF_LANES), bool(fields & _OF_OUTLINE))
+def lanes_differ(change: Fields | None) -> bool:
+    """Return whether a change that moved no nodes, given as the tree of its patch, alters inputs or outputs of them."""
+    return not _OF_LANES.isdisjoint(_fields(change))
 
 
 def _fields(change: Fields | None) -> Iterator[str]:
@@ -195,15 +185,7 @@ def _fields_of_replaced(nodes: Members) -> Iterator[str]:
         yield "node"
     for position, (_, new) in found.items():
         old = nodes.removed[position]
-        for field in _OF_NODES:
-            if getattr(old, field) != getattr(new, field) and (field != "name" or _scope(old) != _scope(new)):
-                yield field
-
-
-def _scope(node: Record) -> str:
-    """Return the scope of a name as in the outline: all but its last part."""
-    name: str = getattr(node, "name", None) or ""
-    return name[: max(name.rfind("/"), name.rfind(".")) + 1]
+        yield from [field for field in ("input", "output") if getattr(old, field) != getattr(new, field)]
 
 
 # Index

@@ -39,6 +39,7 @@ class Step:
     files: Mapping[Path, Tensor] = field(default_factory=dict)
     """Tensors that are written to .npy files when the model is saved."""
     before: "tuple[Model, Patch] | None" = None  # the saved model at that time, and the patch to it from the one before
+    is_forced: bool = False  # whether nodes could not have their shapes afterwards
     is_merge: bool = False  # whether it merged changes that another program saved to the file
 
     @cached_property
@@ -112,6 +113,7 @@ class Preview:
     title: str
     saved: Patch  # from the model before to the saved one
     path: Path | None = None  # the file relative to which both models find their external data
+    is_forced: bool = False  # whether it was asked for although it breaks nodes
 
     @property
     def model(self) -> "Model":

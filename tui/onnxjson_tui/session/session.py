@@ -34,6 +34,7 @@ from onnxjson.storage.saving import require_savable
 from onnxjson_tui.session.edited_model import EditedModel
 from onnxjson_tui.session.history import Changed, MergeAnswer, Preview, SaveAnswer, Step
 from onnxjson_tui.session.opening import Opened, Unreadable, open_file, open_model
+from onnxjson_tui.session.presence import Presence
 from onnxjson_tui.session.recording import Base
 from onnxjson_tui.session.recovery import Abandoned, Replay, abandoned
 
@@ -49,6 +50,7 @@ class Session(EditedModel):
         """Begin with an opened model; `resources` are released at the end."""
         super().__init__(opened, readonly=readonly)
         self._resources = resources or ExitStack()
+        self.presence = None if readonly or opened.path is None else Presence(opened.key)
         self._merged: tuple[Step, ...] = ()  # merges whose other side is in the file
         self.abandoned: tuple[Abandoned, ...] = ()
         """Journals of earlier sessions that await a decision; see `find_abandoned`."""
@@ -90,6 +92,8 @@ class Session(EditedModel):
         for journal in self.abandoned:
             journal.release()
         self.abandoned = ()
+        if self.presence is not None:
+            self.presence.end()
         self._resources.close()
 
     # Files

@@ -23,7 +23,6 @@ from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 _DIALOG: Final = 72  # columns of a small dialog with its border; see .dialog in app.tcss
 _MENU: Final = 9  # choices up to which a list is a menu
 _AROUND: Final = 8  # lines of a dialog and its margin around the list
-_MOVES: Final = ("j", "k", "g", "G", "b")  # letters that move in a menu
 WIDEST_DIFF: Final = 104  # columns of a diff in a dialog
 
 
@@ -119,7 +118,7 @@ class Dialog(ModalScreen[ScreenResultType], AnsweringScreen[ScreenResultType]):
 class PickerScreen(Dialog[str | None]):
     """Chooses one of many by a part of its text; returns its key, or None.
 
-    A few choices are a menu: digits choose, j and k move, / or another letter begins to search.
+    A few choices are a menu: digits choose, j and k move, / begins to search.
     """
 
     HAS_FIELD = True
@@ -130,10 +129,13 @@ class PickerScreen(Dialog[str | None]):
     ) -> None:
         super().__init__()
         self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
-        self._is_menu = len(self._choices) <= _MENU and not typed and not self.IS_TALL
+        self._is_menu = 0 < len(self._choices) <= _MENU and not typed and not self.IS_TALL
         self.frame = f"dialog{' tall' if self.IS_TALL else ''}{' wide' if is_wide else ''}"
         self._title = visible(title, 200)
         self._typed = typed
+        keys = [each.key for each in self._choices[:_MENU]]
+        # Slots of a node are called by their own numbers.
+        self._digits = keys if all(len(each) == 1 and each.isdecimal() for each in keys) else list("123456789")
         self._hint = hint or "enter choose   esc cancel   type to search"
 
     def body(self) -> ComposeResult:
@@ -157,18 +159,16 @@ class PickerScreen(Dialog[str | None]):
         key = pressed_key(event)
         if not self._is_menu:
             return
-        if key.isdigit() and 0 < int(key) <= len(self._choices):
-            self._choose(int(key) - 1)
+        if key in self._digits[: len(self._choices)]:
+            self._choose(self._digits.index(key))
         elif key in ("enter", "ctrl+s"):
             self._submit("")
-        elif key == "/" or (event.is_printable and not key.isdigit() and key not in ("space", *_MOVES)):
+        elif key == "/":
             self._is_menu = False
             field = self.query_one(Input)
             field.display = True
             field.focus()
-            field.value = "" if key == "/" else key
-            field.cursor_position = len(field.value)
-            self._find(field.value)
+            self._find("")
         else:
             return
         event.stop()
@@ -187,9 +187,10 @@ class PickerScreen(Dialog[str | None]):
         self._show(self.choices_for(typed))
 
     def _show(self, found: Sequence[Choice]) -> None:
-        self.query_one(LineList).show(ChoiceRows(found, is_menu=self._is_menu), 0)
+        self.query_one(LineList).show(ChoiceRows(found, self._digits if self._is_menu else ()), 0)
         # Also replaces the reason why the last choice was refused.
-        hint = f"1-{len(found)} or enter choose   / search   esc cancel" if self._is_menu else self._hint
+        numbers = self._digits[: len(found)]
+        hint = f"{numbers[0]}-{numbers[-1]} or enter choose   / search   esc cancel" if self._is_menu else self._hint
         self.show_hint(Span(hint, "quiet") if found else Span("no match   esc cancel", "changed"))
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -1,51 +1,44 @@
-"""The graph of a session on the screen: nodes with lanes and marks, outline, inspector, drawer."""
+"""The graph of a session on the screen: lines and nodes with marks, inspector, drawer."""
 
 import gc
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.reactive import Reactive
-from textual.strip import Strip
 from textual.widget import Widget
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
+from onnxjson.patching.changes import Members
+from onnxjson.patching.listing import change_at
 from onnxjson.patching.patch import Patch
-from onnxjson.rendering.tables import Span
-from onnxjson_tui.rows.beside_nodes import Columns, heads, shown
+from onnxjson_tui.rows.beside_nodes import Columns, shown
+from onnxjson_tui.rows.folding import Fold, folded_around, folds_of, followed
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
-from onnxjson_tui.rows.outline import Outline
-from onnxjson_tui.rows.outline_sections import OpenedRows, OutlineLines
+from onnxjson_tui.rows.page import PageLines
 from onnxjson_tui.session.following import SavedNodes
-from onnxjson_tui.session.history import place_of
+from onnxjson_tui.session.history import Changed, place_of
+from onnxjson_tui.session.reading import MOST, Reading, read
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Pane
 from onnxjson_tui.widgets.drawer import Drawer
-from onnxjson_tui.widgets.lines import LineList, StyledWidget, one_strip
+from onnxjson_tui.widgets.lines import Bar, LineList
 
 _T = TypeVar("_T")
 
 BIG: Final = 3_000  # nodes from which work on all of them is done in a thread
-PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")  # panes in the order of the tab key
+FEW: Final = 24
+"""Nodes up to which a graph is listed unfolded at first: all of them fit on a screen."""
 
-
-class _Heads(StyledWidget):
-    """The line above a list with numbers."""
-
-    def render_line(self, y: int) -> Strip:
-        """Draw the line; only now the width of the list is known."""
-        assert isinstance(self.screen, GraphScreen)
-        width = self.screen.nodes.scrollable_content_region.width
-        line = (Span(heads(self.screen.session.figures, width), "quiet"),)
-        return one_strip(line, self.size.width, self.span_style("plain"), None, self.span_style)
+PANES: Final[tuple[Pane, ...]] = ("nodes", "inspector", "drawer")  # panes in the order of the tab key
 
 
 class GraphScreen(KeyedScreen[int]):
@@ -64,24 +57,28 @@ class GraphScreen(KeyedScreen[int]):
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
-        self.opened: set[str] = set()  # keys of the open scopes and groups of the outline
+        self._flat: dict[str, bool] = {}  # by address of a graph, whether its nodes are listed instead of its lines
+        self._folds: dict[str, tuple[Fold, ...]] = {}  # by address of a graph, its lines
+        self.reading: Reading | None = None  # inferred types and outline of the model, or of one before the last edits
+        self._read = -1  # the revision of the reading
+        self.toggled: set[str] = set()  # keys of lines that are unfolded, or for repeats folded
         self._followed = -1  # the revision that the rows show
         self._is_frozen = False
 
     # Widgets
 
     def body(self) -> ComposeResult:
-        """Panes, drawer."""
-        with Horizontal(id="panes"):
-            yield LineList(id="outline")
+        """Panes with their titles, drawer."""
+        with Container(id="panes"):
             with Vertical(id="middle"):
-                yield _Heads(id="heads")
+                yield Bar(id="nodes-title")
                 yield LineList(id="nodes")
-            yield LineList(id="inspector")
+            with Vertical(id="side"):
+                yield Bar(id="inspector-title")
+                yield LineList(id="inspector")
         yield Drawer(id="drawer")
 
     nodes = getters.query_one("#nodes", LineList)  # the list of nodes
-    outline = getters.query_one("#outline", LineList)  # the outline
     inspector = getters.query_one("#inspector", LineList)  # the fields of the node under the cursor
     drawer = getters.query_one(Drawer)  # the drawer at the bottom
 
@@ -101,13 +98,163 @@ class GraphScreen(KeyedScreen[int]):
             return None
         return NodeRef(scope, position)
 
-    def position_of(self, number: int) -> int | None:
-        """Return the position of the node in a row of the list; None if there is no such row."""
-        return self._rows.position(number)
+    @property
+    def fold_here(self) -> Fold | None:
+        """The line of several nodes under the cursor; None if there is a node."""
+        return self._rows.fold_at(self.nodes.cursor)
+
+    def positions_of(self, number: int) -> tuple[int, ...]:
+        """Return the positions of the nodes in a row of the list, in the order of the graph."""
+        fold, position = self._rows.fold_at(number), self._rows.position(number)
+        return fold.positions if fold is not None else () if position is None else (position,)
 
     def number_of(self, position: int) -> int | None:
         """Return the row of the node at a position, if it is listed."""
         return self._rows.number_of(position)
+
+    def show_position(self, position: int) -> None:
+        """Move the cursor to a node of the graph, whose line is unfolded if needed."""
+        rows = self._rows
+        if isinstance(rows, PageLines) and rows.number_of(position) is None:
+            self.toggled ^= folded_around(rows.folds, self.toggled, position)
+            rows.fold_again(self.toggled)
+            self.nodes.show(rows, rows.number_around(position))
+            self.after_rest(self.show_details)
+            self.draw_bars()
+        else:
+            self.nodes.move_to(rows.number_of(position) or 0)
+
+    @property
+    def place_here(self) -> int:
+        """Number of the node under the cursor among those that are searched: all, or those of the filter."""
+        position = self._rows.position(self.nodes.cursor)
+        return self.nodes.cursor if self._filter is not None else position or 0
+
+    def show_place(self, number: int) -> None:
+        """Move the cursor to one of the nodes that are searched."""
+        if self._filter is not None:
+            self.nodes.move_to(number)
+        else:
+            self.show_position(number)
+
+    # Folding
+
+    def fold_as(self, toggled: Collection[str]) -> None:
+        """Fold and unfold lines as they were."""
+        if self.toggled != toggled:
+            self.toggled = set(toggled)
+            if isinstance(self._rows, PageLines):
+                self._rows.fold_again(self.toggled)
+                self.nodes.show(self._rows)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the list shows lines, each for several nodes."""
+        return isinstance(self._rows, PageLines)
+
+    def is_open(self, number: int) -> bool:
+        """Whether a row is an unfolded line."""
+        return isinstance(self._rows, PageLines) and self._rows.listed[number].is_open
+
+    def turn_fold(self) -> bool:
+        """Unfold the line under the cursor, or fold it or the one around; return whether there is one."""
+        rows, number = self._rows, self.nodes.cursor
+        if not isinstance(rows, PageLines):
+            return False
+        fold = rows.fold_at(number)
+        if fold is None or not fold.is_foldable:
+            number = rows.line_around(number)
+            fold = rows.fold_at(number)
+        if fold is None or not fold.is_foldable:
+            return False
+        self.toggled ^= {fold.key}
+        rows.fold_again(self.toggled)
+        self.nodes.show(rows, number)
+        self.show_details()
+        self.draw_bars()
+        return True
+
+    def turn_all(self) -> None:
+        """List the nodes of the graph instead of its lines, or the other way round."""
+        scope, here = self.scope, self.here
+        if scope is None:
+            return
+        self._flat[scope.address] = self.is_folded
+        self._filter = None
+        self.build(None if here is None else here.position)
+        if not self.is_folded and not self._flat[scope.address]:
+            few = "; it has more than 10,000 nodes" if self.count > MOST else ""
+            self.say(f"there are no lines to fold{few}")
+
+    @property
+    def count(self) -> int:
+        """Number of nodes of the model."""
+        return sum(len(scope.graph.node) for scope in self.session.index.scopes)
+
+    def _lines_of(self, scope: Scope) -> tuple[Fold, ...]:
+        """Return the lines of a graph; () if they are not known, or its nodes are listed."""
+        few = len(scope.graph.node) <= FEW
+        is_flat = self._filter is not None or self._flat.get(scope.address, few)
+        return () if is_flat else self.folds_of(scope)
+
+    def folds_of(self, scope: Scope) -> tuple[Fold, ...]:
+        """Return the lines of a graph; () if they are not known."""
+        if self.reading is not None and scope.address not in self._folds and self._read == self.session.revision:
+            typed = self.reading.index.scope(scope.address)
+            self._folds[scope.address] = () if typed is None else folds_of(self.reading.outline, typed)
+        return self._folds.get(scope.address, ())
+
+    def typed(self, scope: Scope) -> Scope | None:
+        """Return a graph with inferred types, possibly as it was before the last edits; None if it is not known."""
+        return None if self.reading is None else self.reading.index.scope(scope.address)
+
+    def read_model(self, *, infers: bool = True) -> None:
+        """Derive types and lines of the model again, in a thread; the list follows."""
+        session, revision, known = self.session, self.session.revision, self.reading
+        if self.count > MOST:
+            return
+        model, folder, address = session.model, session.opened.folder, self._graph
+
+        def work() -> tuple[Reading | None, tuple[Fold, ...]]:
+            reading = read(model, folder, known, infers=infers)
+            typed = None if reading is None else reading.index.scope(address)
+            return reading, folds_of(reading.outline, typed) if reading is not None and typed is not None else ()
+
+        def have(found: tuple[Reading | None, tuple[Fold, ...]]) -> None:
+            if session.revision != revision:
+                return
+            self.reading, folds = found
+            self._read, self._folds = revision, {address: folds}
+            self._show_reading()
+            if not infers:
+                self.read_model()
+
+        self.jobs.start("reading", "inferring types", work, have)
+
+    def _show_reading(self) -> None:
+        scope = self.scope
+        if scope is None:
+            return
+        if self.is_folded or self._lines_of(scope):
+            self.build(is_alike=True, keeps_row=True)
+        elif self._rows.rows is not None:
+            self._rows.rows.infer(self.typed(scope))
+            self.nodes.redraw_changed()
+            self.draw_bars()
+        self.show_details()
+
+    def forget_lines(self) -> None:
+        """List nodes until the lines of the model are known."""
+        self._folds.clear()
+
+    def follow_lines(self, changed: Changed) -> None:
+        """Let the lines follow a change that moved nodes, until those of the new model are known."""
+        for address, folds in list(self._folds.items()):
+            change = change_at(changed.patch.root, f"{address}/node")
+            if isinstance(change, Members) and self.session.index.scope(address) is not None:
+                self._folds[address] = folds if change.sequence is None else followed(folds, change)
+            elif change is not None:
+                del self._folds[address]
 
     @property
     def pane(self) -> Pane:
@@ -146,7 +293,6 @@ class GraphScreen(KeyedScreen[int]):
         """Give a pane the focus; on a narrow screen, show it instead of another one."""
         if pane == "drawer" and not self.drawer.is_open:
             return
-        self.set_class(pane == "outline", "show-outline")
         self.set_class(pane == "inspector", "show-inspector")
         if pane != "nodes":
             self.remove_class("full")
@@ -173,12 +319,11 @@ class GraphScreen(KeyedScreen[int]):
             self.session.places.jumps.leave(here.address)
         if self._filter is not None and position not in self._filter[1]:
             self._filter = None
-        if scope.address != self._graph or self._rows.number_of(position) is None:
+        if scope.address != self._graph or (self._rows.number_of(position) is None and not self.is_folded):
             self._graph = scope.address
             self._filter = None
             self.build(position)
-        else:
-            self.nodes.move_to(self._rows.number_of(position) or 0)
+        self.show_position(position)
         return True
 
     # Drawing
@@ -190,52 +335,59 @@ class GraphScreen(KeyedScreen[int]):
         elif not found:
             self.remove_class("full")
         self.session.figures = found
-        self.query_one(_Heads).display = bool(found)
-        self.query_one(_Heads).refresh()
+        self.draw_bars()
         self.nodes.refresh()
 
-    def build(self, position: int | None = None, *, is_alike: bool = False) -> None:
+    def build(self, position: int | None = None, *, is_alike: bool = False, keeps_row: bool = False) -> None:
         """Build the rows of the graph again, in a thread if it is big; the node at `position` gets the cursor.
 
-        With `is_alike`, the old rows may stay until the new ones are ready.
+        With `is_alike`, the old rows may stay until the new ones are ready; with `keeps_row`, the cursor stays on its
+        line.
         """
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
         revision, session = self.session.revision, self.session
         self._followed = revision
         if scope is None:
-            self._take(NodeLines(None, session), self._outlined(), position)
+            self._take(NodeLines(None, session), position)
             return
         graph, glyphs = scope, self.terminal.glyphs
-        if self._whole is not None and self._whole[:2] == (graph, revision):
-            # Lanes and outline do not depend on the filter.
-            whole = self._whole[2]
-            shown = whole if chosen is None else whole.restricted(chosen)
-            self._take(NodeLines(shown, session, self.saved_nodes(graph)), None, position)
+        if self.reading is None and not self.is_big:
+            self.reading, self._read = read(session.model, session.opened.folder, infers=False), revision
+        typed = self.typed(graph)
+        if folds := self._lines_of(graph):
+            nodes = NodeRows(graph, range(len(graph.graph.node)), glyphs=glyphs, typed=typed)
+            page = PageLines(nodes, session, self.saved_nodes(graph), folds, self.toggled)
+            at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
+            self._take(page, position, None if at is None else page.number_of_key(at.key))
             return
-        opened = frozenset(self.opened)
+        if self._whole is not None and self._whole[:2] == (graph, revision):
+            # Lanes do not depend on the filter.
+            whole = self._whole[2]
+            rows = whole if chosen is None else whole.restricted(chosen)
+            self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
+            return
 
-        def make() -> tuple[NodeRows, Outline, OpenedRows]:
+        def make() -> NodeRows:
             # Facts about all nodes are computed here, not when the cursor first rests.
             graph.find_names()
-            rows, outline = NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
+            rows = NodeRows(graph, chosen, glyphs=glyphs, typed=typed)
             assert rows.widths
-            return rows, outline, (opened, outline.rows(opened))
+            return rows
 
-        def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:
+        def made(rows: NodeRows) -> None:
             if self.session.revision == revision:
-                self._whole = (graph, revision, found[0]) if chosen is None else None
-                rows = NodeLines(found[0], session, self.saved_nodes(graph))
-                self._take(rows, self._outlined(found[1], found[2]), position)
+                self._whole = (graph, revision, rows) if chosen is None else None
+                self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
                 self._freeze_memory()
 
         if len(scope.graph.node) < BIG:
             made(make())
             return
         if not is_alike:
-            # Nodes are shown before lanes, types and outline are ready.
+            # Nodes are shown before lanes and types are ready.
             bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
-            self._take(NodeLines(bare, session, self.saved_nodes(graph)), None, position)
+            self._take(NodeLines(bare, session, self.saved_nodes(graph)), position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
     def _freeze_memory(self) -> None:
@@ -244,14 +396,15 @@ class GraphScreen(KeyedScreen[int]):
             self._is_frozen = True
             gc.freeze()
 
-    def _take(self, rows: NodeLines, outline: OutlineLines | None, position: int | None) -> None:
+    def _take(self, rows: NodeLines, position: int | None, number: int | None = None) -> None:
+        if position is None and number is None and isinstance(rows, PageLines) and self.is_folded:
+            position = self._rows.position(self.nodes.cursor)
         self._rows = rows
-        number = None if position is None else rows.number_of(position)
+        if number is None and position is not None:
+            number = rows.number_around(position)
         # Highlight lanes from the beginning, not only when the cursor rests.
         rows.light(rows.position(min(self.nodes.cursor if number is None else number, len(rows) - 1)))
         self.nodes.show(rows, number)
-        if outline is not None:
-            self.outline.show(outline)
         self.show_details()
         self.draw_bars()
 
@@ -265,7 +418,9 @@ class GraphScreen(KeyedScreen[int]):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(inspected(self.session.model, self.session.index, here, self._saved_node(here)))
+            self.inspector.show(
+                inspected(self.session.model, self.session.index, here, self._saved_node(here), self.typed(here.scope))
+            )
 
     def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:
         """Return the saved counterparts of the nodes of a graph; None if nothing changed since."""
@@ -286,31 +441,6 @@ class GraphScreen(KeyedScreen[int]):
         self._rows.refresh(self.scope, self.saved_nodes(self.scope))
         self.nodes.show(self._rows)
 
-    def draw_outline(self) -> None:
-        """Draw the outline again after folding, or after its names, types or marks have changed."""
-        lines = self.outline.rows
-        if isinstance(lines, OutlineLines):
-            self.outline.show(self._outlined(lines.outline, lines.known))
-
-    def _outlined(self, outline: Outline | None = None, known: OpenedRows | None = None) -> OutlineLines:
-        ascii_only = self.terminal.glyphs == "ascii"
-        return OutlineLines(self.session, self.scope, self.opened, outline, known, ascii_only=ascii_only)
-
-    def _build_outline(self) -> None:
-        scope, revision, opened = self.scope, self.session.revision, frozenset(self.opened)
-        assert scope is not None
-        nodes = scope.graph.node
-
-        def make() -> tuple[Outline, OpenedRows]:
-            outline = Outline(nodes)
-            return outline, (opened, outline.rows(opened))
-
-        def made(found: tuple[Outline, OpenedRows]) -> None:
-            if self.session.revision == revision:
-                self.outline.show(self._outlined(*found))
-
-        self.compute("rows", "drawing the outline", make, made)
-
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Show another node in the inspector when the cursor rests."""
         if event.lines is self.nodes:
@@ -321,7 +451,7 @@ class GraphScreen(KeyedScreen[int]):
     @property
     def is_big(self) -> bool:
         """Whether work on all nodes is done in a thread."""
-        return sum(len(scope.graph.node) for scope in self.session.index.scopes) >= BIG
+        return self.count >= BIG
 
     def compute(
         self,

@@ -151,8 +151,8 @@ class Jobs:
             del self._jobs[key]
             self._ended(job)
 
-    async def run(self, group: str, label: str, work: Callable[[], _T]) -> _T:
-        """Run work in a thread, hold the keys meanwhile, and return its result.
+    async def run(self, group: str, label: str, work: Callable[[], _T], *, holds_keys: bool = True) -> _T:
+        """Run work in a thread, hold the keys meanwhile unless it only reads, and return its result.
 
         Raises:
             asyncio.CancelledError: the job was cancelled.
@@ -168,7 +168,7 @@ class Jobs:
             if not future.done():
                 future.set_result(result)
 
-        job = self.start(group, label, work, done, failed, holds_keys=True)
+        job = self.start(group, label, work, done, failed, holds_keys=holds_keys)
         job.dropped = future.cancel
         return await future
 

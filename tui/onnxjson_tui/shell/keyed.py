@@ -35,7 +35,6 @@ _T = TypeVar("_T")
 SETTLES: Final = 0.12  # seconds that the cursor rests on a row before its details are shown
 AWAITS: Final = 0.15  # seconds before the footer shows the beginning of a key sequence
 EXPLAINS: Final = 0.4  # seconds before the keys that can follow are listed
-_COLUMN: Final = 36  # columns of one of these keys with its title
 _MOST_MESSAGES: Final = 200  # messages that are kept
 
 
@@ -53,7 +52,6 @@ MOTIONS: Final[tuple[Action[Any], ...]] = (
     _motion("up", "previous row", ("k", "up"), lambda lines: -1),
     _motion("page-down", "page down", ("pagedown", "ctrl+d", "ctrl+f"), lambda lines: lines.page),
     _motion("page-up", "page up", ("pageup", "ctrl+u", "ctrl+b"), lambda lines: -lines.page),
-    Action("centre", "scroll the row to the middle", ("z z",), lambda screen, _: screen.lines.centre(0.5), "Move"),
 )
 """Movements in a list, the same on all screens."""
 
@@ -210,7 +208,8 @@ class KeyedScreen(AnsweringScreen[_T]):
     def _show_following(self) -> None:
         """List the keys that can follow those that were pressed."""
         found = self._reader.following(self.pane)
-        count = max(self.size.width // _COLUMN, 1)
+        widest = max([cells(key) + cells(action.title) for key, action in found], default=0) + 5
+        count = max(self.size.width // widest, 1)
         width = self.size.width // count
         rows = -(-len(found) // count)
         lines = []
@@ -268,7 +267,9 @@ class KeyedScreen(AnsweringScreen[_T]):
     async def choose(
         self, title: str, choices: Sequence[Choice], *, hint: str = "", is_wide: bool = False
     ) -> str | None:
-        """Ask for one of many; return its key, or None if the user cancels."""
+        """Ask for one of many; return its key, or None if the user cancels. One choice alone is not asked for."""
+        if len(choices) == 1 and not choices[0].refused:
+            return choices[0].key
         return await self.app.push_screen_wait(PickerScreen(title, choices, hint=hint, is_wide=is_wide))
 
     async def confirm(

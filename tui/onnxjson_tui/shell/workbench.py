@@ -14,13 +14,15 @@ from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
 from onnxjson.patterns.searching import find
-from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
+from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, size, wrapped
+from onnxjson_tui.rows.beside_nodes import heads
 from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
-from onnxjson_tui.session.following import Redrawn, redrawn
+from onnxjson_tui.session.following import lanes_differ
 from onnxjson_tui.session.history import Changed, Preview, place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
@@ -28,7 +30,7 @@ from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
 from onnxjson_tui.widgets.drawer import Page
-from onnxjson_tui.widgets.lines import LineList, Tone
+from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 
 _GAP: Final = 3  # columns between a message and the keys after it
 _MOST_LINES: Final = 3  # maximum lines of a message in the footer
@@ -60,6 +62,7 @@ class Workbench(GraphScreen):
         super().__init__(session, terminal, actions)
         self._pages, self._begun = pages, begun
         self.finder = Finder(self)  # the search in the list of nodes
+        self.refused = ""  # the command that was refused last because it breaks nodes; the same again makes it
         self.used: Counter[str] = Counter()  # how often each action was run
         self._counted: tuple[object, int] | None = None  # the initializers whose elements were counted last
 
@@ -71,39 +74,35 @@ class Workbench(GraphScreen):
         self.prompt.refused_lines = lambda count: self.say(
             f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
         )
-        self.build(0)
-        for problem in self.session.opened.problems:
+        self.build()
+        if self.here is None:
+            self.nodes.move_to(1)  # the first line that is not that of the inputs
+        self.read_model(infers=self.reading is not None)
+        notice = self.session.presence.notice if self.session.presence is not None else ""
+        for problem in (*self.session.opened.problems, *([notice] if notice else [])):
             self.say(problem, "changed")
         self.begin(self._begun(self))
 
     # Bars
 
     def title_line(self) -> tuple[Line, Line | str]:
-        """Return name, facts about the model that fit, graph, filter and selection; at the right findings and undo."""
-        session, places = self.session, self.session.places
+        """Return name and facts about the model that fit; at the right findings and undo."""
+        session = self.session
         name = visible(session.opened.name, 200)
         if cells(name) > self.size.width // 3:
             name = shortened(name.rpartition("/")[2], max(self.size.width // 3, 12))
-        spans = [Span(f"  {' > '.join(self._graph_names())}")]
-        if self._rows.rows is not None and self._rows.rows.prefix:
-            spans.append(Span(f"  {self._rows.rows.prefix}{ELLIPSIS}", "quiet"))
-        if self.filter:
-            found = counted(len(self.nodes.rows), "node")
-            spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))
-        if places.selected:
-            spans.append(Span(f"  {len(places.selected):,} selected", "changed"))
         first = [Span(f" {name}", "title"), Span(" *" if session.is_changed else "", "changed")]
         if session.trouble:
             first.append(Span("  EDITS ARE NOT KEPT", "bad"))
         if session.readonly:
             first.append(Span("  read-only", "changed"))
         right = self._state()
-        room = self.size.width - sum([cells(span.text) for span in (*first, *spans, *right)]) - 2
+        room = self.size.width - sum([cells(span.text) for span in (*first, *right)]) - 2
         for fact in self._facts():
             if cells(fact) + 2 <= room:
                 first.append(Span(f"  {fact}", "quiet"))
                 room -= cells(fact) + 2
-        return (*first, *spans), right
+        return tuple(first), right
 
     def _state(self) -> Line:
         """Return the numbers of errors, warnings and steps to undo."""
@@ -141,6 +140,46 @@ class Workbench(GraphScreen):
             else:
                 names.append("main graph" if each.kind == "main" else each.kind)
         return names[::-1]
+
+    def draw_bars(self) -> None:
+        """Draw the titles of the panes, too."""
+        super().draw_bars()
+        if self.is_mounted and self.is_running and self.query("#nodes-title"):
+            for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), "")):
+                mark = Span(
+                    "▌" if self.terminal.glyphs == "unicode" else "|", "title" if self.pane == pane else "quiet"
+                )
+                style: Style = "title" if self.pane == pane else "quiet"
+                spans = [Span(span.text, style if span.style == "plain" else span.style) for span in line]
+                self.query_one(f"#{pane}-title", Bar).show((mark, *spans), right)
+
+    def _list_title(self) -> tuple[Line, Line]:
+        """Return the graph, what is listed and the filter; at the right the titles of columns."""
+        spans = [Span(" > ".join(self._graph_names()))]
+        scope, places = self.scope, self.session.places
+        if self.filter:
+            found = counted(len(self.nodes.rows), "node")
+            spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))
+        elif scope is not None:
+            nodes = counted(len(scope.graph.node), "node")
+            lines = f"{counted(len(self.nodes.rows), 'row')} of {nodes}" if self.is_folded else nodes
+            spans.append(Span(f"  {lines}", "quiet"))
+        if self._rows.rows is not None and self._rows.rows.prefix and not self.is_folded:
+            spans.append(Span(f"  {self._rows.rows.prefix}{ELLIPSIS}", "quiet"))
+        if places.selected:
+            spans.append(Span(f"  {len(places.selected):,} selected", "changed"))
+        width = self.nodes.scrollable_content_region.width
+        titles = heads(self.session.figures, width).strip() if self.session.figures else ""
+        return tuple(spans), (Span(titles, "quiet"),) if titles else ()
+
+    def _node_title(self) -> Line:
+        """Return the position, the operator and the name of the node of the inspector."""
+        here, fold = self.here, self.fold_here
+        if here is None:
+            return (Span("no node"),)
+        count = f"  of {counted(len(fold.positions), 'node')} in the line" if fold is not None else ""
+        name = f"node {here.position}  {visible(operator_name(here.node.domain, here.node.op_type), 60)}"
+        return (Span(name), Span(count, "quiet"))
 
     def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
         """Return a message, job or keys; typed keys on the right; more lines below."""
@@ -220,7 +259,8 @@ class Workbench(GraphScreen):
             self.session.places.flow = texts
             self.nodes.redraw_changed()
         if flow.complaints and self.prompt.is_asking:
-            self.say(f"it would break a node: {next(iter(flow.complaints.values()))}", "bad", keep=False)
+            reason = next(iter(flow.complaints.values()))
+            self.say(f"it would break a node: {reason}; enter twice makes it in spite of that", "bad", keep=False)
 
     async def agree(self, preview: Preview) -> bool:
         """Show the diff of a change, and ask whether to make it."""
@@ -252,6 +292,8 @@ class Workbench(GraphScreen):
             self.failed(error)
             return None
         notes = "; ".join(preview.notes)
+        if changed is not None and preview.is_forced:
+            self.call_after_refresh(self.check_broken)
         if changed is None:
             self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
             return None
@@ -261,6 +303,12 @@ class Workbench(GraphScreen):
         trouble = visible(self.session.trouble)
         self.say(f"lost unless you save: {message}; {trouble}" if trouble else message, "bad" if trouble else "good")
         return changed
+
+    def check_broken(self) -> None:
+        """Check with onnx after an edit that breaks nodes, which marks them in the list and in the title."""
+        check: Callable[[], None] | None = getattr(self.drawer.pages.get("problems"), "run_onnx_checks", None)
+        if check is not None:
+            check()
 
     def changed(self, changed: Changed | None) -> None:
         """Show the model after a change of the session."""
@@ -273,17 +321,19 @@ class Workbench(GraphScreen):
         is_elsewhere = place is not None and place[0].address != self._graph
         if place is not None:
             self._graph = place[0].address
+        if changed.is_restructured:
+            self.follow_lines(changed)
         if changed.is_restructured or is_elsewhere:
             self._filter = None  # it belongs to the old nodes or to another graph
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope, self.saved_nodes(self.scope))
             self.nodes.redraw_changed()
-            self.draw_outline()
             self.show_details()
-            self._follow(redrawn(changed.patch.root))
+            self._follow(lanes_differ(changed.patch.root))
         for page in self.drawer.pages.values():
             page.model_changed()
+        self.read_model()
         self.draw_bars()
 
     def step(self, count: int) -> tuple[Changed | None, int]:
@@ -292,28 +342,28 @@ class Workbench(GraphScreen):
         repeat = self.session.undo if count < 0 else self.session.redo
         while done < abs(count) and (changed := repeat()) is not None:
             last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
+        if done > 1:
+            self.forget_lines()
         if last is not None:
             self.changed(last._replace(is_restructured=is_restructured))
         return last, done
 
-    def _follow(self, needed: Redrawn) -> None:
+    def _follow(self, lanes_differ: bool) -> None:
         """Update what a change may have altered in all nodes, although it moved none of them."""
         scope, revision, former = self.scope, self.session.revision, self._followed
         self._followed = revision
         is_building = any(job.group == "rows" for job in self.jobs.running)
         is_known = scope is None or scope.knows_names or not self.is_big
-        if needed.lanes or is_building or not is_known or former + 1 != revision:
+        if lanes_differ or is_building or not is_known or former + 1 != revision:
             self.build(is_alike=True)
             return
         if self._whole is not None and self._whole[:2] == (scope, former):
             self._whole = (self._whole[0], revision, self._whole[2])
-        if needed.outline and scope is not None:
-            self._build_outline()
 
     # Prompt
 
     def _prompt_shown(self, is_shown: bool) -> None:
-        lists = (self.drawer.lines,) if self.drawer.is_open else (self.outline, self.nodes, self.inspector)
+        lists = (self.drawer.lines,) if self.drawer.is_open else (self.nodes, self.inspector)
         for lines in (*lists, self.drawer.lines) if not is_shown else lists:
             lines.cover(1 if is_shown else 0)
         if not is_shown:

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from onnxjson.rendering.tables import Line, Span, cells, padded
 
-Pane = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
+Pane = Literal["everywhere", "nodes", "inspector", "drawer"]
 """The pane that must have the focus for the keys of an action to work."""
 
 Group = Literal["Move", "Find", "Graph", "Edit", "See", "Keep"]

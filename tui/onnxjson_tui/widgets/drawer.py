@@ -1,12 +1,15 @@
 """Drawer at the bottom of the screen, which shows one of several pages, and the base class of these pages."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, Generic, TypeVar
 
-from textual import getters
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from onnxjson.rendering.tables import Span
+from onnxjson.rendering.tables import Span, cells
 from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows, Tone
 
 _Bench = TypeVar("_Bench")  # the screen that has the drawer
@@ -66,6 +69,18 @@ class Page(Generic[_Bench]):
 _P = TypeVar("_P", bound=Page[Any])
 
 
+class _Tabs(Bar):
+    """The titles of the pages; a click opens one."""
+
+    starts: Sequence[int] = ()  # column at which each title begins
+
+    def on_click(self, event: events.Click) -> None:
+        """Open the page whose title was clicked."""
+        drawer, number = self.parent, bisect_right(self.starts, event.x) - 1
+        if isinstance(drawer, Drawer) and 0 <= number < len(drawer.pages):
+            drawer.open(list(drawer.pages)[number])
+
+
 class Drawer(Vertical):
     """A line of tabs and the rows of the open page."""
 
@@ -77,7 +92,7 @@ class Drawer(Vertical):
 
     def compose(self) -> ComposeResult:
         """Compose the tabs and the rows."""
-        yield Bar(id="drawer-tabs")
+        yield _Tabs(id="drawer-tabs")
         yield LineList(id="drawer-rows")
 
     lines = getters.query_one("#drawer-rows", LineList)  # the list widget of the open page
@@ -96,6 +111,7 @@ class Drawer(Vertical):
         self.remember()
         before, self.page = self.page, self.pages[name]
         self.display = True
+        self.screen.add_class("show-drawer")
         if before is not None and before is not self.page:
             before.hidden()
         self.page.shown()
@@ -109,6 +125,7 @@ class Drawer(Vertical):
             self.page.hidden()
         self.page = None
         self.display = False
+        self.screen.remove_class("show-drawer", "whole-drawer")
 
     def remember(self) -> None:
         """Remember the cursor of the open page for the next time it is opened."""
@@ -130,4 +147,6 @@ class Drawer(Vertical):
             spans.append(
                 Span(f"[{page.title}{note}]" if is_open else f" {page.title}{note} ", "title" if is_open else "quiet")
             )
-        self.query_one("#drawer-tabs", Bar).show(tuple(spans))
+        tabs = self.query_one(_Tabs)
+        tabs.starts = [0, *accumulate([cells(span.text) for span in spans])][:-1]
+        tabs.show(tuple(spans))

@@ -239,8 +239,12 @@ class LinesControl(TextArea):
             highlight_cursor_line=False,
         )  # fmt: skip
         self.cursor_blink = False
-        self.styles.height = LINES
+        self.fit(LINES)
         self.move_cursor(self.document.end)
+
+    def fit(self, most: int) -> None:
+        """Have as many lines as the contents, at most some."""
+        self.styles.height = max(min(self.document.line_count, most), 1)
 
     @property
     def field_text(self) -> str:

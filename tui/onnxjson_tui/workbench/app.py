@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from rich.console import Console, RenderableType
 from textual import events
+from textual._compositor import CompositorUpdate
 from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -17,6 +19,7 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.frames import Frames
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
 from onnxjson_tui.shell.workbench import Workbench
@@ -93,6 +96,19 @@ def workbench(session: Session, terminal: Terminal) -> Workbench:
     return Workbench(session, terminal, ACTIONS, (ProblemsPage, TensorPage, HistoryPage), offer_recovery)
 
 
+class _Changed(CompositorUpdate):
+    """The difference between the frame of the current screen and the last one."""
+
+    def __init__(self, app: "WorkbenchApp") -> None:
+        self._app = app
+
+    def render_segments(self, console: Console) -> str:
+        """Return what the terminal must be sent."""
+        app = self._app
+        strips = app.screen._compositor.render_strips()
+        return app.frames.changed(strips, console._color_system)
+
+
 class WorkbenchApp(App[int], inherit_bindings=False):
     """Shows one screen after the other; their state is in their sessions."""
 
@@ -105,6 +121,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         (120, "-three"),
         (150, "-four"),
     ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012 - Textual declares it
 
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
         self.terminal = terminal or detect()
@@ -120,6 +137,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         self.sessions: list[Session] = []
         """Sessions whose edits must reach the disk when the program is ended from outside."""
         self.keys = KeyOrder(self, super().on_event, self._holds_keys)
+        self.frames = Frames()
         self.failures: list[BaseException] = []
         """Errors of the program itself that were shown to the user; tests allow none."""
 
@@ -146,8 +164,16 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         """Exit without the traceback of Textual, which shows all variables: `run_program` raises the error."""
         self.exit(return_code=1)
 
+    def _display(self, screen: "Screen[Any]", renderable: RenderableType | None) -> None:
+        """Send only what differs from the last frame."""
+        is_drawn = renderable is not None and not self.is_headless
+        # Textual passes updates of its compositor, too.
+        super()._display(screen, _Changed(self) if is_drawn else renderable)  # type: ignore[arg-type]
+
     async def on_mount(self) -> None:
         """Show the first screen."""
+        # Another program has drawn on the terminal meanwhile.
+        self.app_resume_signal.subscribe(self, lambda _: self.frames.forget())
         await self.push_screen(self._first)
 
 

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.names import SetName
 from onnxjson.editing.nodes import Rewire
 from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.errors import BrokenNodesError, EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
+from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.names.editable_names import (
     name_mistake,
     node_selector,
@@ -38,19 +40,22 @@ async def ask(
     complete: Complete | None = None,
     edit: Callable[[str], Edit] | None = None,
     is_selected: bool = True,
+    is_bad: bool = False,
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
     `mark` is the visible text before the field, `hint` the expected text, for the footer, or a function of the typed
     text. `mistake` returns the mistake in a text, or ""; `edit` the edit of a valid text, whose effect on types is
-    shown while the user types. With `is_selected`, typing replaces the initial `text`.
+    shown while the user types. With `is_selected`, typing replaces the initial `text`; with `is_bad`, the hint is an
+    error.
     """
 
     def changed(typed: str) -> None:
         found = mistake(typed)
         if edit is not None:
             bench.foresee(*([edit(typed)] if typed.strip() and not found else []))
-        bench.say(found or (hint if isinstance(hint, str) else hint(typed)), "bad" if found else "plain")
+        shown = found or (hint if isinstance(hint, str) else hint(typed))
+        bench.say(shown, "bad" if found or (is_bad and typed == text) else "plain")
 
     answer: str | None = text
     while True:
@@ -82,13 +87,19 @@ _ENOUGH: Final = 10  # queries after which an index builds a table
 _MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
 
 
-def require_here(bench: Workbench) -> NodeRef:
-    """Return the node under the cursor.
+def require_here(bench: Workbench, *, asks: bool = True) -> NodeRef:
+    """Return the node under the cursor; a line is unfolded, and the node that produces its value gets the cursor.
 
     Raises:
-        EditError: there is none.
+        EditError: there is none, or a line, and the action acts at once (`asks` is False).
     """
-    ref = bench.here
+    ref, fold = bench.here, bench.fold_here
+    if fold is not None and ref is not None:
+        bench.show_position(ref.position)
+        if not asks:
+            raise EditError(
+                "the line is unfolded: the cursor is on the node that produces its value; press the key again"
+            )
     if ref is None:
         raise EditError("there is no node under the cursor")
     return ref
@@ -112,16 +123,58 @@ def learn(index: Index) -> None:
 
 async def make(bench: Workbench, *edits: Edit) -> bool:
     """Make edits as one step, with a preview if they change several places; return whether they were made."""
-    return await previewed(bench, lambda: bench.session.preview(*edits))
+    return await previewed(bench, lambda force: bench.session.preview(*edits, force=force))
 
 
-async def previewed(bench: Workbench, find: Callable[[], Preview]) -> bool:
-    """Compute a change and make it, with a preview if it changes several places; return whether it was made."""
-    preview = await bench.jobs.run("edit", "computing the changes", find)
+async def previewed(bench: Workbench, find: Callable[[bool], Preview], *, force: bool | None = None) -> bool:
+    """Compute a change and make it, with a preview if it changes several places; return whether it was made.
+
+    `find` gets whether to compute a change that breaks nodes, too; unless it is given, the user is asked for that.
+
+    Raises:
+        BrokenNodesError: the change breaks nodes, and `force` is False.
+    """
+    try:
+        preview = await bench.jobs.run("edit", "computing the changes", partial(find, bool(force)))
+    except BrokenNodesError as error:
+        if force is not None or not await confirm_broken(bench, error):
+            raise
+        preview = await bench.jobs.run("edit", "computing the changes", partial(find, True))
     is_several = preview.matches > 1 and bool(preview.patch)
     if is_several and not await bench.agree(preview):
         return False
     return bench.accept(preview) is not None
+
+
+async def confirm_broken(bench: Workbench, error: BrokenNodesError) -> bool:
+    """Ask whether to make an edit that breaks nodes, as a step on the way."""
+    width = min(bench.app.size.width - 8, 66)
+    answers = [("s", "stay", "stay"), ("y", "make it, and correct them afterwards", "make")]
+    lines = wrapped(visible(str(error), None), max(width, 40), indent=0)
+    return await bench.confirm("It would break nodes", answers, lines=lines, escape="stay") == "make"
+
+
+async def ask_and_make(bench: Workbench, mark: str, text: str, edit: Callable[[str], Edit], **options: Any) -> None:
+    """Ask for a line and make its edit; after one that breaks nodes, ask again, and the same line again makes it.
+
+    `options` are those of `ask`.
+    """
+    refused = None
+    while True:
+        answer = await ask(bench, mark, text=text, edit=edit, **options)
+        if answer is None or not answer.strip():
+            return
+        made = edit(answer)
+        try:
+            await previewed(bench, partial(_preview, bench, made), force=answer == refused)
+            return
+        except BrokenNodesError as error:
+            text = refused = answer
+            options = {**options, "hint": f"! {error}; enter makes it in spite of that", "is_bad": True}
+
+
+def _preview(bench: Workbench, edit: Edit, force: bool) -> Preview:
+    return bench.session.preview(edit, force=force)
 
 
 # Names
@@ -213,7 +266,7 @@ async def delete(bench: Workbench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
-    ref = require_here(bench)
+    ref = require_here(bench, asks=False)
     await ready(bench)
     uses = uses_outside(bench, ref)
     if not uses:
@@ -226,11 +279,13 @@ async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
-    ref, session = require_here(bench), bench.session
+    ref, session = require_here(bench, asks=False), bench.session
     await ready(bench)
     edit = DeleteNode(node=node_selector(session.index, ref))
     try:
-        await previewed(bench, lambda: session.preview(edit))
+        await previewed(bench, lambda force: session.preview(edit, force=force))
+    except BrokenNodesError:
+        raise
     except EditError:
         # The replacement is ambiguous or impossible.
         await _choose_bypass(bench, ref, uses_outside(bench, ref))
@@ -238,7 +293,8 @@ async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
 
 async def _delete_selection(bench: Workbench) -> None:
     session = bench.session
-    await previewed(bench, lambda: session.preview(*session.on_selection(DeleteNode(node="x"))))
+    edits = session.on_selection(DeleteNode(node="x"))
+    await previewed(bench, lambda force: session.preview(*edits, force=force))
 
 
 def uses_outside(bench: Workbench, ref: NodeRef) -> list[Use]:

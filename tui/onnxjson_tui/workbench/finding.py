@@ -27,7 +27,8 @@ class _Search:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._origin = bench.nodes.cursor
+        self._origin = bench.place_here
+        self._row, self._toggled = bench.nodes.cursor, frozenset(bench.toggled)
         self._top = bench.nodes.scroll_offset.y
         self._pane = bench.pane
         self._typed = ""
@@ -39,17 +40,22 @@ class _Search:
             what = wanted(typed)
             self._bench.finder.with_places(what, lambda places: self._counted(what, places))
         else:
-            self._bench.nodes.move_to(self._origin)
+            self._return()
+
+    def _return(self) -> None:
+        """Go back to the row where the search began, with the lines folded as they were."""
+        self._bench.fold_as(self._toggled)
+        self._bench.nodes.move_to(self._row)
 
     def _counted(self, what: Wanted, places: Sequence[int]) -> None:
         if what != wanted(self._typed) or not self._bench.prompt.is_asking:
             return
         found = step(places, self._origin - 1, 1, 1)
+        self._return()
         if found is None:
-            self._bench.nodes.move_to(self._origin)
             self._bench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
         else:
-            self._bench.nodes.move_to(found.number)
+            self._bench.show_place(found.number)
             self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
 
     def _elsewhere(self, what: Wanted, ref: NodeRef | None) -> None:
@@ -62,12 +68,12 @@ class _Search:
         bench = self._bench
         self._typed = ""
         if typed is None:
-            bench.nodes.move_to(self._origin)
+            self._return()
             bench.nodes.scroll_to(y=self._top, animate=False)
             bench.focus_pane(self._pane)
             return
         bench.focus_pane("nodes")
-        bench.nodes.move_to(self._origin)
+        self._return()
         if typed:
             bench.finder.wanted = wanted(typed)
         # The node where the search began counts.
@@ -95,9 +101,9 @@ def _go_on(bench: Workbench, number: int, count: int, direction: Direction) -> N
         if found is None:
             bench.finder.with_elsewhere(what, elsewhere)
             return
-        if bench.here is not None and found.number != bench.nodes.cursor:
+        if bench.here is not None and found.number != bench.place_here:
             bench.session.places.jumps.leave(bench.here.address)
-        bench.nodes.move_to(found.number)
+        bench.show_place(found.number)
         bench.say(f"{what.shown}: {_match(places, found.number, found.wrapped, direction)}")
 
     def elsewhere(ref: NodeRef | None) -> None:
@@ -139,6 +145,7 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
     index = session.index
     name = parse(typed).name
     is_word = name is not None and not name.quoted and typed == name.text and not _WITH_MEANING.search(typed)
+    is_word = is_word and not PATTERN.search(typed)
     if is_word and not index.nodes_with("name", typed) and not index.nodes_with("output", typed):
         positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
         if positions:
@@ -227,7 +234,7 @@ class _Filter:
             if (text, positions) != (bench.filter, bench.chosen):
                 bench.show_only(text, positions)
                 if positions is None and self._cursor is not None:
-                    bench.nodes.move_to(self._cursor)
+                    bench.show_position(self._cursor)
             bench.focus_pane(self._pane)
             return
         bench.focus_pane("nodes")
@@ -359,11 +366,11 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "next-match", "next match", ("n",),
-        lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, 1), "Find",
+        lambda bench, arguments: _go_on(bench, bench.place_here, arguments.number or 1, 1), "Find",
     ),
     Action(
         "previous-match", "previous match", ("N",),
-        lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, -1), "Find",
+        lambda bench, arguments: _go_on(bench, bench.place_here, arguments.number or 1, -1), "Find",
     ),
     Action(
         "filter", "filter the nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",

@@ -14,7 +14,7 @@ from onnxjson.editing.nodes import AddNode, Rewire
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.errors import BrokenNodesError, EditError, ParameterError
 from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.model.renaming import fresh_name
@@ -90,6 +90,8 @@ async def fill_in(
     known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
     if name == "replace-pattern" and (pattern := pattern_in(bench.finder.selector)):
         known["pattern"] = pattern
+    if name == "set-attribute" and known.get("value"):
+        focus = focus or "value"
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:
@@ -310,8 +312,16 @@ def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -
         (each.field for each in parameters(type(edit)) if _is_node(each) and getattr(edit, each.field) == SELECTED),
         None,
     )
+    is_again, bench.refused = bench.refused == line, ""
+
+    def refused(error: BaseException) -> None:
+        if isinstance(error, BrokenNodesError):
+            bench.refused = line
+            error = EditError(f"! {error}; enter makes it in spite of that")
+        again(error)
+
     if field is None:
-        bench.preview(lambda: session.preview(edit), bench.accept, again)
+        bench.preview(lambda: session.preview(edit, force=is_again), bench.accept, refused)
         return
 
     async def look_first(preview: Preview) -> None:
@@ -321,7 +331,9 @@ def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -
             bench.say("nothing was changed")
 
     changes = partial(session.on_selection, edit, field)
-    bench.preview(lambda: session.preview(*changes()), lambda preview: bench.begin(look_first(preview)), again)
+    bench.preview(
+        lambda: session.preview(*changes(), force=is_again), lambda preview: bench.begin(look_first(preview)), refused
+    )
 
 
 def here_filled_in(bench: Workbench, edit: Edit) -> Edit:

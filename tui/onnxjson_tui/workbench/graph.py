@@ -97,7 +97,10 @@ def show_value(bench: Workbench, scope: Scope, name: str) -> None:
 
 
 async def enter(bench: Workbench, arguments: Arguments) -> None:
-    """Enter a graph of the node, or the function that it calls; without one, go to the inspector."""
+    """Unfold a line; enter a graph of the node, or the function that it calls; without one, go to the inspector."""
+    if bench.fold_here is not None:
+        bench.turn_fold()
+        return
     here = require_here(bench)
     if not _inner_graphs(bench, here):
         bench.show_details()

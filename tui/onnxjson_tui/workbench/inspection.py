@@ -80,18 +80,18 @@ async def _tensor(bench: Workbench, arguments: Arguments) -> None:
         bench.say("the node has no inputs and no outputs")
         return
     constants = [each for each in found if each[1].tensor is not None]
-    chosen: str | None = "0"
+    chosen: str | None = "t0"
     if len(constants) != 1 or arguments.number is not None:
         most = max([cells(label) for label, _, _ in found])
         choices = [
-            Choice(str(place), f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
+            Choice(f"t{place}", f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
             for place, (label, ref, detail) in enumerate(found)
         ]
         chosen = await bench.choose("Which tensor?", choices)
     else:
         found = constants
     if chosen is not None:
-        bench.drawer.find(TensorPage).show_tensor(found[int(chosen)][1])
+        bench.drawer.find(TensorPage).show_tensor(found[int(chosen[1:])][1])
 
 
 def tensors_of(bench: Workbench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:

@@ -21,6 +21,7 @@ from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import (
     ask,
+    ask_and_make,
     ask_text,
     ask_value_name,
     make,
@@ -113,16 +114,14 @@ async def edit_attribute(bench: Workbench, ref: NodeRef, name: str) -> None:
     def edit(text: str) -> SetAttribute:
         return SetAttribute(node=words, attribute=name, value=json_or_text(text.strip()))
 
-    answer = await ask(
+    await ask_and_make(
         bench,
         f"{visible(name, 60)} = ",
-        text=written(ref, name),
+        written(ref, name),
+        edit,
         hint=hint,
         mistake=lambda text: "" if not text.strip() else value_mistake(ref, name, text.strip()),
-        edit=edit,
     )
-    if answer is not None and answer.strip():
-        await make(bench, edit(answer))
 
 
 async def add_attribute(bench: Workbench, ref: NodeRef) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import ParameterError
-from onnxjson.model.index import NodeRef
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.running.worker import Worker
 from onnxjson_tui.rows.beside_nodes import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
 from onnxjson_tui.rows.choices import Choice
@@ -31,11 +31,15 @@ _RANDOM: Final = "random"
 _SAVED: Final = "saved"
 _COSTS: Final = "costs"
 _AGAINST: Final = "against="
+_STALE: Final = "the model changed while it was measured; gn measures it again"
 _SIZE: Final = re.compile("=[0-9]+$")
 
 
 async def _map(bench: Workbench, arguments: Arguments) -> None:
-    chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
+    # Of a line, the node that produces its value.
+    scope = bench.scope
+    here = bench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(bench))
+    chosen: tuple[NodeRef, str] | None = here, "around"
     hops = arguments.number
     while chosen is not None:
         here, wanted = chosen
@@ -55,16 +59,13 @@ def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
     def known() -> dict[str, Figures]:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
+    typed = bench.typed(scope)
+
     def more() -> tuple[dict[str, Figures], TypeOf]:
-        from onnxjson.running.inferred_types import InferredTypes
-
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
-        with Worker() as worker:
-            types = InferredTypes(session.index, worker)
-            types.type_of(scope, "")
-        return {} if MACS in columns else macs, partial(types.type_of, scope)
+        return {} if MACS in columns else macs, partial(Index.type_of, typed or scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops)
+    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops, bench.folds_of(scope))
 
 
 def _show(bench: Workbench, found: Columns) -> None:
@@ -99,7 +100,11 @@ async def _costs(bench: Workbench, words: Sequence[str]) -> None:
     if not all([word.rpartition("=")[2].isdecimal() for word in words]):
         bench.say("sizes are written as N=8", "bad")
         return
-    cost = await bench.jobs.run("cost", "computing costs", partial(_cost, session, _sizes(words)))
+    work, revision = partial(_cost, session, _sizes(words)), session.revision
+    cost = await bench.jobs.run("cost", "computing costs", work, holds_keys=False)
+    if session.revision != revision:
+        bench.say(_STALE, "changed")
+        return
     _show(bench, {MACS: _macs(cost)})
     sizes = "".join([f", {visible(name, 40)}={size}" for name, size in cost.dims.items()])
     bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
@@ -146,7 +151,7 @@ async def _measure(bench: Workbench, words: Sequence[str]) -> None:
     others = [word.removeprefix(_AGAINST) for word in words if word == _SAVED or word.startswith(_AGAINST)]
     rest = [word for word in words if word not in (_SAVED, _RANDOM) and not word.startswith(_AGAINST)]
     sized = [word for word in rest if _SIZE.search(word)]
-    worker = Worker()
+    worker, revision, cursor = Worker(), session.revision, bench.nodes.cursor
 
     def work() -> "tuple[Numbers, str, Difference | None]":
         from onnxjson.running.input_files import given_sets
@@ -163,17 +168,23 @@ async def _measure(bench: Workbench, words: Sequence[str]) -> None:
             return (*node_numbers(model, session.opened.folder, worker, sets, dims), found)
 
     try:
-        numbers, problem, found = await bench.jobs.run("numbers", "running the model", work)
+        numbers, problem, found = await bench.jobs.run("numbers", "running the model", work, holds_keys=False)
     except asyncio.CancelledError:
         worker.interrupt()
         raise
+    if session.revision != revision:
+        bench.say(_STALE, "changed")
+        return
     nan = numbers.pop(NAN, {})
     wrong = sum(map(bool, nan.values()))
     _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
     parts = [f"{wrong:,} with NaN"] if wrong else []
     if found is not None:
-        parts.append("this is the first node that differs; ctrl+o goes back" if found.first else "no node differs")
-        if found.first:
+        # The user may have gone on meanwhile.
+        is_here = bench.nodes.cursor == cursor and not bench.prompt.is_asking
+        place = "this" if is_here else f"node {(found.first or '').rpartition('/')[2]}"
+        parts.append(f"{place} is the first node that differs" if found.first else "no node differs")
+        if found.first and is_here:
             bench.go(found.first)
     bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 

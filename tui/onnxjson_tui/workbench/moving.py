@@ -13,13 +13,9 @@ from onnxjson.editing.values import attribute_values
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.operators import operator_name
-from onnxjson.patterns.selector_terms import spelled
 from onnxjson.rendering.tables import size
 from onnxjson_tui.names.editable_names import node_selector
-from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.rows.outline_sections import OutlineLines, Row
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.graph_screen import PANES
 from onnxjson_tui.shell.keyed import MOTIONS
@@ -34,72 +30,44 @@ def _leap(bench: Workbench, number: int) -> None:
     bench.lines.move_to(number)
 
 
-def _turn(bench: Workbench, step: int) -> None:
+def _to_node(bench: Workbench, number: int) -> None:
+    """Go to a node by its position, or in another pane to a row."""
+    scope = bench.scope
+    if bench.lines is not bench.nodes or bench.filter or scope is None or not scope.graph.node:
+        _leap(bench, number)
+    else:
+        bench.go(f"{scope.address}/node/{min(number, len(scope.graph.node) - 1)}")
+
+
+def _turn(bench: Workbench) -> None:
     panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
-    bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
+    bench.focus_pane(panes[(panes.index(bench.pane) + 1) % len(panes)])
 
 
 def unfold(bench: Workbench, arguments: Arguments) -> None:
-    """Open the section or scope."""
-    lines = outline_rows(bench)
-    row = lines.row(bench.outline.cursor)
-    if row is not None and row.is_open is False:
-        turn_fold(bench, row)
-    else:
-        bench.outline.move_by(1)
+    """Unfold the line under the cursor."""
+    fold = bench.fold_here
+    if fold is None or bench.is_open(bench.nodes.cursor) or not bench.turn_fold():
+        bench.nodes.move_by(1)
 
 
 def fold(bench: Workbench, arguments: Arguments) -> None:
-    """Close the section or scope, or go to its parent."""
-    lines = outline_rows(bench)
-    row = lines.row(bench.outline.cursor)
-    if row is None:
-        return
-    if row.is_open:
-        turn_fold(bench, row)
-    else:
-        bench.outline.move_to(lines.around(bench.outline.cursor))
+    """Fold the line under the cursor, or the one around."""
+    if bench.fold_here is not None and not bench.is_open(bench.nodes.cursor):
+        bench.nodes.move_by(-1)
+    elif not bench.turn_fold():
+        bench.say("there is no line to fold here")
 
 
-def turn_fold(bench: Workbench, row: Row) -> None:
-    """Open a closed row, close an open one."""
-    bench.opened ^= {row.key}
-    bench.draw_outline()
-
-
-def to_scope(bench: Workbench, arguments: Arguments) -> None:
-    """Go to the subject of the row of the outline."""
-    row = outline_rows(bench).row(bench.outline.cursor)
-    if row is None:
-        return
-    match row.kind:
-        case "section":
-            turn_fold(bench, row)
-        case "operator":
-            _show_operator(bench, row)
-        case "initializer":
-            bench.drawer.find(TensorPage).show_constant(row.address)
-        case _:
-            if bench.go(row.address):
-                bench.focus_pane("nodes")
-
-
-def _show_operator(bench: Workbench, row: Row) -> None:
-    scope = bench.scope
-    if scope is None:
-        return
-    domain, name = row.operator
-    nodes = scope.graph.node
-    found = [place for place, node in enumerate(nodes) if (node.domain or "", node.op_type or "") == (domain, name)]
-    bench.show_only(spelled("op", operator_name(domain, name)), found)
+def _turn_fold(bench: Workbench, arguments: Arguments) -> None:
     bench.focus_pane("nodes")
+    if not bench.turn_fold():
+        bench.say("Z folds the nodes to lines" if not bench.is_folded else "this line has nothing to fold")
 
 
-def outline_rows(bench: Workbench) -> OutlineLines:
-    """Return the rows of the outline."""
-    lines = bench.outline.rows
-    assert isinstance(lines, OutlineLines)
-    return lines
+def _turn_all(bench: Workbench, arguments: Arguments) -> None:
+    bench.focus_pane("nodes")
+    bench.turn_all()
 
 
 def choose_in_drawer(bench: Workbench, arguments: Arguments) -> None:
@@ -132,14 +100,23 @@ def page_opener(name: str) -> Run[Workbench]:
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *MOTIONS,
-    Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
+    Action(
+        "first", "first row", ("g g", "home"),
+        lambda bench, given: _leap(bench, 0) if given.number is None else _to_node(bench, given.number), "Move",
+    ),
     Action(
         "last", "last row", ("G", "end"),
-        lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
-        help="120G goes to node 120.",
+        lambda bench, given: (
+            _leap(bench, len(bench.lines.rows) - 1) if given.number is None else _to_node(bench, given.number)
+        ),
+        "Move", help="120G goes to node 120.",
     ),
-    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Find"),
-    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Find"),
+    Action("fold", "fold or unfold this line", ("z",), _turn_fold, "Graph", footer="fold"),
+    Action(
+        "fold-all", "lines or all nodes", ("Z",), _turn_all, "Graph", footer="lines/nodes",
+        help="The graph as lines of blocks and expressions, or as the list of its nodes with lanes.",
+    ),
+    Action("next-pane", "next pane", ("tab", "shift+tab"), lambda bench, _: _turn(bench), "Find"),
     Action("maximize", "this pane alone", ("+", "_"), _maximize, "Find"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
     Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
@@ -157,14 +134,17 @@ def _toggle(bench: Workbench, arguments: Arguments) -> None:
             bench.session.select(arguments.text)
         _show(bench)
         return
-    require_here(bench)
-    for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))):
-        bench.session.places.toggle(address)
+    rows = range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))
+    addresses = _addresses(bench, rows)
+    is_all = set(addresses) <= bench.session.places.selected.keys()
+    for address in addresses:
+        # Of a line, all nodes are selected, or none.
+        if len(addresses) == len(rows) or is_all or address not in bench.session.places.selected:
+            bench.session.places.toggle(address)
     _show(bench)
 
 
 def _select_range(bench: Workbench, arguments: Arguments) -> None:
-    require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
         (number for address in reversed(places.selected) if (number := _number(bench, address)) is not None), cursor
@@ -189,12 +169,12 @@ async def _repeat(bench: Workbench, arguments: Arguments) -> None:
         await make(bench, *step.edits)
         return
     await ready(bench)
-    here = None if session.places.selected else node_selector(session.index, require_here(bench))
+    here = None if session.places.selected else node_selector(session.index, require_here(bench, asks=False))
 
-    def find() -> Preview:
+    def find(force: bool) -> Preview:
         if here is None:
-            return session.preview(*session.on_selection(edit, field))
-        return session.preview(msgspec.structs.replace(edit, **{field: here}))
+            return session.preview(*session.on_selection(edit, field), force=force)
+        return session.preview(msgspec.structs.replace(edit, **{field: here}), force=force)
 
     await previewed(bench, find)
 
@@ -212,7 +192,7 @@ def _addresses(bench: Workbench, numbers: range) -> list[str]:
     if scope is None:
         return []
     start = f"{scope.address}/node/"
-    return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
+    return [f"{start}{position}" for number in numbers for position in bench.positions_of(number)]
 
 
 def _number(bench: Workbench, address: str) -> int | None:

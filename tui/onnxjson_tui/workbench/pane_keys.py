@@ -5,16 +5,12 @@ from typing import Final
 
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.workbench import Workbench
-from onnxjson_tui.widgets.actions import Action, Arguments, Run
+from onnxjson_tui.widgets.actions import Action, Run
 from onnxjson_tui.workbench.editing import delete
 from onnxjson_tui.workbench.graph import enter
 from onnxjson_tui.workbench.inspection import edit_tensor, scroll
 from onnxjson_tui.workbench.inspector import edit_entry, open_entry, remove_entry, to_inspector
-from onnxjson_tui.workbench.moving import choose_in_drawer, fold, to_scope, unfold
-
-
-def _nowhere(bench: Workbench, arguments: Arguments) -> None:
-    bench.say("h and l fold the outline, and move in a tensor")
+from onnxjson_tui.workbench.moving import choose_in_drawer, fold, unfold
 
 
 def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]:
@@ -30,8 +26,9 @@ def _writing(run: Run[Workbench]) -> Run[Workbench]:
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "open-row", "open, or go there", ("enter", "g s"),
-        by_pane(enter, outline=to_scope, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
-        help="A graph or function of the node, else its fields; in other panes what the row leads to.",
+        by_pane(enter, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
+        help="Unfolds a line; enters a graph of the node or its function, else its fields; elsewhere what the row "
+        "leads to.",
     ),
     Action(
         "edit", "edit", ("e",), by_pane(to_inspector, inspector=_writing(edit_entry), drawer=_writing(edit_tensor)),
@@ -44,7 +41,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
         help="The node, or the selected ones; in the inspector an attribute, an entry or an optional input.",
     ),
     Action("right", "unfold; cell to the right", ("l", "right"),
-           by_pane(_nowhere, outline=unfold, drawer=partial(scroll, step=1)), "Move"),
+           by_pane(unfold, drawer=partial(scroll, step=1)), "Move"),
     Action("left", "fold; cell to the left", ("h", "left"),
-           by_pane(_nowhere, outline=fold, drawer=partial(scroll, step=-1)), "Move"),
+           by_pane(fold, drawer=partial(scroll, step=-1)), "Move"),
 )  # fmt: skip
