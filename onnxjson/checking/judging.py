@@ -48,6 +48,8 @@ FORMAT: Final = "onnxjson-gate/1"
 
 Status = Literal["added", "removed", "renamed", "changed"]
 
+_COUNT: Final = re.compile(r"^[0-9,]+ | \([0-9]+ texts\)$")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -69,7 +71,7 @@ class Judged:
         index = index_of(self.model)
         totals = weight_totals(held_constants(index))
         opsets = {plain_domain(each.domain): each.version for each in reversed(self.model.opset_import)}
-        found: dict[str, Value] = {
+        numbers: dict[str, Value] = {
             "bytes": self.file_bytes,
             "weight_bytes": totals.weight_bytes,
             "parameters": totals.parameters,
@@ -78,7 +80,7 @@ class Judged:
             "opset": opsets.get(""),
         }
         of_cost = {} if self.cost is None else {name: getattr(self.cost, name) for name in OF_COST}
-        return found | of_cost | dict(self.measured)
+        return numbers | of_cost | dict(self.measured)
 
     def without_model(self) -> "Judged":
         """Return the numbers alone, for a report."""
@@ -110,20 +112,20 @@ def measure(
 
     from onnxjson.running.model_run import run
 
-    found: dict[str, Value] = {}
+    measured: dict[str, Value] = {}
     problems: list[str] = []
     dims = known_dims(policy.dims, judged.model)
     try:
         if "latency" in policy.budgets:
             times = run(file, dims=dims, repeat=_REPEAT, timeout=_SECONDS).times
-            found["latency"] = median(times) if times else None
+            measured["latency"] = median(times) if times else None
     except OnnxJsonError as error:
         problems.append(str(error))
     if "difference" in policy.budgets and base is not None:
         outputs = outputs or compare_outputs(base, file, dims, _SECONDS)
-        found["difference"] = outputs.largest
+        measured["difference"] = outputs.largest
         problems += [outputs.text] if outputs.largest is None else []
-    return replace(judged, measured=found), problems
+    return replace(judged, measured=measured), problems
 
 
 class Outputs(NamedTuple):
@@ -210,14 +212,14 @@ def findings_of(
     """
     subject = Subject(judged.model, judged.folder)
     rules = [each for each in policy.rules_for(judged.path) if codes is None or each.code in codes]
-    found: list[Finding] = []
+    severe: list[Finding] = []
     for finding in (*others, *lint(subject, rules)):
         severity = policy.severity(judged.path, finding.code, finding.severity)
         if severity is not None:
-            found.append(structs.replace(finding, severity=severity, file=finding.file or judged.path))
+            severe.append(structs.replace(finding, severity=severity, file=finding.file or judged.path))
     accepted = _Accepted(policy, judged.path, subject)
-    kept = [each for each in found if not accepted.has(each)]
-    return kept, len(found) - len(kept)
+    kept = [each for each in severe if not accepted.has(each)]
+    return kept, len(severe) - len(kept)
 
 
 class _Accepted:
@@ -226,18 +228,18 @@ class _Accepted:
     def __init__(self, policy: Policy, path: str, subject: Subject) -> None:
         self._whole: set[str] = set()
         self._places: dict[str, set[str]] = {}
-        for each in policy.ignored:
-            if not fnmatchcase(path, each.path):
+        for ignored in policy.ignored:
+            if not fnmatchcase(path, ignored.path):
                 continue
-            if not each.where:
-                self._whole.add(each.code)
+            if not ignored.where:
+                self._whole.add(ignored.code)
                 continue
             try:
-                places = select(subject.model, subject.index, each.where)
+                places = select(subject.model, subject.index, ignored.where)
             except NoMatchError:
                 continue
             for place in () if isinstance(places, TensorRef) else places:
-                self._places.setdefault(place.address, set()).add(each.code)
+                self._places.setdefault(place.address, set()).add(ignored.code)
         for ref in subject.index.nodes():
             for entry in ref.node.metadata_props:
                 if entry.key == IGNORE and entry.value:
@@ -258,16 +260,13 @@ def align_layouts(base: Model, target: Model) -> Alignment:
     return diff_models(base, target, weights="skip").alignment
 
 
-def new_findings(found: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
+def new_findings(findings: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
     """Return the findings of the target that the base, with the findings `before`, does not have there."""
     known = {(each.code, _key(each, alignment.base)): _texts(each) for each in before}
     counterparts = {target: base for base, target in alignment.node_pairs()}
     names = {pair.target.address: {new: old for old, new in pair.values.items()} for pair in alignment.graphs}
-    keys = [(each.code, _key(each, alignment.target, counterparts, names)) for each in found]
-    return [each for each, key in zip(found, keys, strict=True) if _texts(each) > known.get(key, -1)]
-
-
-_COUNT: Final = re.compile(r"^[0-9,]+ | \([0-9]+ texts\)$")
+    keys = [(each.code, _key(each, alignment.target, counterparts, names)) for each in findings]
+    return [each for each, key in zip(findings, keys, strict=True) if _texts(each) > known.get(key, -1)]
 
 
 def _texts(finding: Finding) -> int:
@@ -381,15 +380,15 @@ def judge_change(
     before, after = result.before, result.after
     if after is None:
         return result
-    found, ignored = findings_of(policy, after, checks[1])
-    fresh = found
+    of_head, ignored = findings_of(policy, after, checks[1])
+    fresh = of_head
     if before is not None and alignment is not None:
-        codes = {each.code for each in found}
+        codes = {each.code for each in of_head}
         of_base, _ = findings_of(policy, replace(before, path=after.path), checks[0], codes)
-        fresh = new_findings(found, of_base, alignment)
+        fresh = new_findings(of_head, of_base, alignment)
     interface = () if alignment is None else tuple(interface_changes(alignment))
     verdicts = tuple(verdicts_of(policy, after, before))
     of_change = change_findings(policy, after.path, interface, result.outputs)
     findings = (*of_change, *fresh, *budget_findings(verdicts, after.path))
-    known = len(found) - len(fresh)
+    known = len(of_head) - len(fresh)
     return result._replace(findings=findings, known=known, ignored=ignored, verdicts=verdicts, interface=interface)

@@ -29,16 +29,21 @@ FORMS: Final = ("sarif", "github", "junit")
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 
+_SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
+"""Marks in a page, from fonts without pictures."""
 
-def findings_text(found: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
+_OVERVIEW: Final = ("change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
+
+
+def findings_text(findings: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
     """Yield the text of findings in a form of `FORMS`; `files` are all that were checked."""
     match form:
         case "sarif":
-            yield json.dumps(sarif(found), indent=1, ensure_ascii=True) + "\n"
+            yield json.dumps(sarif(findings), indent=1, ensure_ascii=True) + "\n"
         case "github":
-            yield from map(_github, found)
+            yield from map(_github, findings)
         case _:
-            yield from _junit(found, files)
+            yield from _junit(findings, files)
 
 
 def _sentence(finding: Finding) -> str:
@@ -51,9 +56,9 @@ def rule_text(rule: Rule) -> str:
     return rule.message.replace("{:s}", "...").replace("{}", "...")
 
 
-def sarif(found: Sequence[Finding]) -> dict[str, Any]:
+def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings as a SARIF 2.1.0 log."""
-    codes = list(dict.fromkeys([each.code for each in found]))
+    codes = list(dict.fromkeys([each.code for each in findings]))
     rules = [
         {
             "id": code,
@@ -68,7 +73,7 @@ def sarif(found: Sequence[Finding]) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": {"name": "onnxjson", "rules": rules}},
-                "results": [_sarif_result(each, codes.index(each.code)) for each in found],
+                "results": [_sarif_result(each, codes.index(each.code)) for each in findings],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -114,16 +119,16 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _junit(found: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
-    names = list(dict.fromkeys([*files, *[each.file for each in found]]))
-    failures = len({each.file for each in found if each.severity == "error"})
+def _junit(findings: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
+    names = list(dict.fromkeys([*files, *[each.file for each in findings]]))
+    failures = len({each.file for each in findings if each.severity == "error"})
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites>\n<testsuite name="onnxjson check" tests="{len(names)}" failures="{failures}" errors="0">\n'
     for name in names:
-        its = [each for each in found if each.file == name]
+        of_file = [each for each in findings if each.file == name]
         shown = quoteattr(visible(name, None))
         yield f'<testcase name={shown} classname="onnxjson">\n'
-        errors, warnings = [[each for each in its if each.severity == kind] for kind in ("error", "warning")]
+        errors, warnings = [[each for each in of_file if each.severity == kind] for kind in ("error", "warning")]
         if errors:
             first = quoteattr(f"{errors[0].code}: {errors[0].message}")
             yield f"<failure type={quoteattr(errors[0].code)} message={first}>{escape(_lines(errors))}</failure>\n"
@@ -135,12 +140,6 @@ def _junit(found: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
 
 def _lines(found: Sequence[Finding]) -> str:
     return "\n".join([f"{each.severity} {each.code}: {_sentence(each)}" for each in found])
-
-
-_SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
-"""Marks in a page, from fonts without pictures."""
-
-_OVERVIEW: Final = ("change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
 
 
 def headline(result: GateResult) -> str:
@@ -244,20 +243,20 @@ def gate_data(result: GateResult) -> dict[str, Any]:
     }
 
 
-def _model_data(each: ModelResult) -> dict[str, Any]:
+def _model_data(model: ModelResult) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "status": each.status,
-        "verdict": "pass" if each.passes else "fail",
-        "before": _side_data(each.before),
-        "after": _side_data(each.after),
-        "findings": [msgspec.structs.asdict(finding) for finding in each.findings],
-        "known_findings": each.known,
-        "ignored_findings": each.ignored,
-        "budgets": [msgspec.structs.asdict(verdict) for verdict in each.verdicts],
-        "not_compared": [visible(problem, None) for problem in each.problems],
-        "interface": [{"breaking": change.is_breaking, "text": change.text} for change in each.interface],
-        "outputs": None if each.outputs is None else each.outputs._asdict(),
+        "name": model.name,
+        "status": model.status,
+        "verdict": "pass" if model.passes else "fail",
+        "before": _side_data(model.before),
+        "after": _side_data(model.after),
+        "findings": [msgspec.structs.asdict(finding) for finding in model.findings],
+        "known_findings": model.known,
+        "ignored_findings": model.ignored,
+        "budgets": [msgspec.structs.asdict(verdict) for verdict in model.verdicts],
+        "not_compared": [visible(problem, None) for problem in model.problems],
+        "interface": [{"breaking": change.is_breaking, "text": change.text} for change in model.interface],
+        "outputs": None if model.outputs is None else model.outputs._asdict(),
     }
 
 
@@ -268,10 +267,10 @@ def _side_data(judged: Judged | None) -> dict[str, Any] | None:
     return found | ({} if judged.cost is None else {"cost": cost_totals(judged.cost)})
 
 
-def summary_line(each: ModelResult) -> str:
+def summary_line(model: ModelResult) -> str:
     """Return one line about a model, for a terminal; it does not begin with the name, which may be ``::command::``."""
-    errors = sum([finding.severity == "error" for finding in each.findings])
-    texts: Sequence[str] = [counted(errors, "error"), counted(len(each.findings) - errors, "warning")]
-    state = "pass" if each.passes else "FAIL"
-    compared = "" if each.outputs is None else f"; {each.outputs.text}"
-    return f"{state}  {visible(each.name, None)} {each.status}: {', '.join(texts)}{compared}"
+    errors = sum([finding.severity == "error" for finding in model.findings])
+    texts: Sequence[str] = [counted(errors, "error"), counted(len(model.findings) - errors, "warning")]
+    state = "pass" if model.passes else "FAIL"
+    compared = "" if model.outputs is None else f"; {model.outputs.text}"
+    return f"{state}  {visible(model.name, None)} {model.status}: {', '.join(texts)}{compared}"
