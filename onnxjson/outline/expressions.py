@@ -92,13 +92,10 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     for number, unit in enumerate(units):
         parts = _operands(flow, unit, pending)
         expression = _combined(flow, unit, parts)
-        while expression.size > WIDTH or expression.depth > DEPTH or (unit.has_options and _has_options(parts)):
-            inner = [name for name in dict.fromkeys(unit.operands) if name in pending and name in parts]
-            if not inner:
-                break
-            widest = max(inner, key=lambda name: (parts[name].size, parts[name].depth))
-            written[places[widest]] = Statement((widest,), pending.pop(widest))
-            parts[widest] = Expression((Ref(widest),), (), ())
+        if cut := _cut(unit, expression, parts, pending):
+            for name in cut:
+                written[places[name]] = Statement((name,), pending.pop(name))
+                parts[name] = Expression((Ref(name),), (), ())
             expression = _combined(flow, unit, parts)
         for name in unit.operands:
             pending.pop(name, None)
@@ -113,9 +110,27 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     return [written[number] for number in sorted(written)]
 
 
-def _has_options(parts: dict[str, Expression]) -> bool:
-    """Whether an operand shows a convolution: chains of them have a line each, so that they can be folded."""
-    return any([isinstance(piece, Options) for part in parts.values() for piece in part.pieces])
+def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], pending: dict[str, Expression]) -> list[str]:
+    """The operands that get a line of their own, the widest first, until the expression of a unit fits with the others.
+
+    Chains of convolutions have a line each, so that they can be folded. Takes time linear in the operands, but for
+    sorting them: the expression is not combined again for each one.
+    """
+    uses = Counter(unit.operands)
+    size = expression.size
+    outer = expression.depth - max([part.depth for part in parts.values()], default=0)
+    unfit = {name for name, part in parts.items() if part.depth + outer > DEPTH}
+    if unit.has_options:
+        unfit |= {name for name, part in parts.items() if any([isinstance(each, Options) for each in part.pieces])}
+    inner = [name for name in parts if name in pending]
+    cut: list[str] = []
+    for name in sorted(inner, key=lambda name: (parts[name].size, parts[name].depth), reverse=True):
+        if size <= WIDTH and not unfit:
+            break
+        cut.append(name)
+        unfit.discard(name)
+        size -= uses[name] * (parts[name].size - NAME)
+    return cut
 
 
 def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str]) -> bool:

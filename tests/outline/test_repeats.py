@@ -1,7 +1,12 @@
 """Repeats, the names of values, and graphs inside."""
 
 import re
+from collections.abc import Sequence
 
+import pytest
+
+from onnxjson.outline import expressions
+from onnxjson.outline.expressions import Piece
 from onnxjson.outline.lines import Outline
 from tests.outline.written import lines, outline
 
@@ -237,3 +242,26 @@ def test_constants_are_called_after_the_weight_that_they_are_computed_from_and_n
     text = "[__model__Gather] p = Gather(positions, first) [__model__Add] a = Add(x, p) "
     text += "[__model__fc__MatMul] out = MatMul(a, w_1)"
     assert lines(text, weights) == ["out = (x + positions) @ fc"]
+
+
+@pytest.mark.parametrize("branch", ["u{i} = Relu(x)", "t{i} = Add(x, x) u{i} = Exp(t{i})"])
+def test_a_node_with_many_inputs_is_put_together_in_time_linear_in_them(
+    branch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+
+    def counting(parts: Sequence[Piece]) -> tuple[Piece, ...]:
+        pieces.append(len(parts))
+        return joined_pieces(parts)
+
+    joined_pieces = expressions._joined
+    monkeypatch.setattr("onnxjson.outline.expressions._joined", counting)
+    totals: list[int] = []
+    for count in (100, 200):
+        pieces.clear()
+        text = " ".join([branch.replace("{i}", str(number)) for number in range(count)])
+        joined_inputs = ", ".join([f"u{number}" for number in range(count)])
+        folded = lines(f"{text} out = Sum({joined_inputs})")
+        assert len(folded) == 3
+        totals.append(sum(pieces))
+    assert totals[1] <= 2.1 * totals[0]
