@@ -1,22 +1,32 @@
 """Where changes are in the outline: in all rounds of a repeat or some, and which option of a line they change."""
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.diffing.events import KIND_PROPERTIES, Event
+from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member
 from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operators import operator_name
 from onnxjson.outline.lines import Line, outline_of
 from onnxjson.outline.places import LARGEST
+from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
+
+_Found = TypeVar("_Found")
 
 _MOST: Final = 3
 """Maximum number of options that are listed for a change."""
+
+_LONGEST: Final = 40
+"""Characters of the values of an attribute that are shown."""
 
 _TOKEN: Final = re.compile(r"(\w+)\(|(\w+)=|([(\[])|([)\]])|(,)|[^\w()\[\],]+|\w+")
 
@@ -27,10 +37,21 @@ class _Place(NamedTuple):
     line: Line
     repeat: Line | None
     """The innermost repeat around it."""
+    slot: tuple[int, str, int]
+    """The same in all rounds: the line, the operator, and which of the nodes of this operator in the line it is."""
     position: int = 0
     """The position of its round."""
     number: str = ""
     """The number of its round in the names of nodes, else the position."""
+
+
+class _Side(NamedTuple):
+    """One of the two models."""
+
+    places: Mapping[str, Sequence[_Place]]
+    """By the address of a node or initializer; of constants the places of all nodes that consume them."""
+    numbers: Mapping[str, Sequence[float]]
+    """By address, the elements of constants that a line may show as an option: one number, or integers."""
 
 
 def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[Event, ...]:
@@ -40,7 +61,7 @@ def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[Event, .
     if not about or any(len(side.node_refs) > LARGEST for side in sides):
         return tuple(events)
     try:
-        base, target = [_all_places(side) for side in sides]
+        base, target = [_side(side) for side in sides]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and cannot be read
         return tuple(events)
     return tuple(
@@ -56,19 +77,28 @@ def _is_placed(event: Event) -> bool:
     return properties.about_nodes or event.kind.startswith("weights-")
 
 
-def _all_places(index: Index) -> dict[str, _Place]:
-    """The places of nodes by address, and those of initializers: of the first node that consumes them."""
-    places = dict(_places(index))
+def _side(index: Index) -> _Side:
+    single = dict(_places(index))
+    places: dict[str, Sequence[_Place]] = {address: (place,) for address, place in single.items()}
+    numbers: dict[str, Sequence[float]] = {}
+    literals = Literals(TOLERANCE)
     for scope in index.scopes:
-        if isinstance(scope.graph, Function):
-            continue
-        for number, tensor in enumerate(scope.graph.initializer):
-            for position, _ in scope.consumers.get(tensor.name or "", ()):
-                place = None if position is None else places.get(f"{scope.address}/node/{position}")
-                if place is not None:
-                    places[f"{scope.address}/initializer/{number}"] = place
-                    break
-    return places
+        nodes = enumerate(scope.graph.node)
+        constants = [(f"node/{at}", node.output[0]) for at, node in nodes if is_constant_node(node) and node.output]
+        if not isinstance(scope.graph, Function):
+            constants += [(f"initializer/{at}", each.name or "") for at, each in enumerate(scope.graph.initializer)]
+        for part, name in constants:
+            address = f"{scope.address}/{part}"
+            users = dict.fromkeys([at for at, _ in scope.consumers.get(name, ()) if at is not None])
+            addresses = [f"{scope.address}/node/{at}" for at in users]
+            if used := [single[each] for each in addresses if each in single]:
+                places[address] = used
+            elements = literals.elements(Value(scope, name)) or ()
+            if all([isinstance(each, int) for each in elements]) or (
+                len(elements) == 1 and isinstance(elements[0], float)
+            ):
+                numbers[address] = elements
+    return _Side(places, numbers)
 
 
 def _places(index: Index) -> Iterator[tuple[str, _Place]]:
@@ -76,12 +106,18 @@ def _places(index: Index) -> Iterator[tuple[str, _Place]]:
     pending: list[tuple[Line, Line | None, Mapping[NodeRef, tuple[int, str]]]] = [
         (line, None, {}) for line in reversed(outline_of(index.model, index).lines)
     ]
+    count = 0
     while pending:
         line, repeat, numbers = pending.pop()
+        count += 1
         if line.repeat > 1:
             repeat, numbers = line, _numbers(line)
+        alike: Counter[tuple[int, str]] = Counter()
         for ref in line.nodes:
-            yield ref.address, _Place(line, repeat, *numbers.get(ref, ()))
+            position, number = numbers.get(ref, (0, ""))
+            name = _operator(ref)
+            yield ref.address, _Place(line, repeat, (count, name, alike[position, name]), position, number)
+            alike[position, name] += 1
         pending += [(inner, repeat, numbers) for inner in reversed(line.lines)]
 
 
@@ -97,50 +133,137 @@ def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
     return numbers
 
 
-def _where(event: Event, base: Mapping[str, _Place], target: Mapping[str, _Place]) -> str:
-    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless all places are in one repeat."""
-    places: list[_Place] = []
-    options: dict[str, None] = {}
+def _where(event: Event, base: _Side, target: _Side) -> str:
+    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless all places are in one repeat.
+
+    Options with other values, or in other rounds, are sentences of their own, separated by ``; ``.
+    """
+    changed: dict[str, list[_Place]] = {}
+    repeat: Line | None = None
     for member in event.members:
-        before, after = _first(member.base, base), _first(member.target, target)
-        place = before or after
-        if place is None or place.repeat is None or (places and places[0].repeat is not place.repeat):
+        before, after = _first(member.base, base.places), _first(member.target, target.places)
+        places = before or after or ()
+        for number, place in enumerate(places):
+            if place.repeat is None or (repeat is not None and repeat is not place.repeat):
+                return ""
+            repeat = place.repeat
+            names: list[str] = []
+            if before and after and len(before) == len(after) and KIND_PROPERTIES[event.kind].effect == "changed":
+                values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
+                names = _changed_options(event, values, before[number], after[number])
+            for name in names or [""]:
+                changed.setdefault(name, []).append(place)
+        if not places:
             return ""
-        places.append(place)
-        if before is not None and after is not None and KIND_PROPERTIES[event.kind].effect == "changed":
-            options.update(dict.fromkeys(_changed_options(event, before, after)))
-    return _rounds(places) + (f": {listed([*options], _MOST)}" if options else "")
+    sentences: dict[str, list[str]] = {}
+    for name, places in changed.items():
+        sentences.setdefault(_rounds(places, of_operator=event.kind == "attribute-changed"), []).append(name)
+    texts = [
+        f"{rounds}: {listed(options, _MOST)}" if (options := [name for name in names if name]) else rounds
+        for rounds, names in sentences.items()
+    ]
+    more = [f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else []
+    return "; ".join(texts[:_MOST] + more)
 
 
-def _first(addresses: Sequence[str], places: Mapping[str, _Place]) -> _Place | None:
-    """The place of the innermost node at or around the first address that has one."""
+def _first(addresses: Sequence[str], by_address: Mapping[str, _Found]) -> _Found | None:
+    """What is known of the innermost node at or around the first address of which something is."""
     for address in addresses:
         while address:
-            if address in places:
-                return places[address]
+            if address in by_address:
+                return by_address[address]
             address = address.rpartition("/")[0]
     return None
 
 
-def _rounds(places: Sequence[_Place]) -> str:
-    """``in all 4 layers`` or ``layers 0, 2 only``."""
+def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
+    """``in all 4 layers``, ``layers 0, 2 only``, or ``in 7 of 8 places`` if some rounds have only some of the places.
+
+    The places of a round are those that any round has; with `of_operator`, all nodes of the operator in their lines.
+    """
     repeat = places[0].repeat
     assert repeat is not None
+    by_round: dict[int, set[tuple[int, str, int]]] = {}
+    numbers: dict[str, None] = {}
+    for place in places:
+        by_round.setdefault(place.position, set()).add(place.slot)
+        numbers[place.number] = None
+    slots = set().union(*by_round.values())
+    total = len(slots) * len(repeat.rounds)
+    if of_operator:
+        lines = {place.slot[:2]: place for place in places}.values()
+        total = sum([_count(place) for place in lines])
+    if any([len(each) * len(repeat.rounds) != total for each in by_round.values()]):
+        return f"in {sum(map(len, by_round.values()))} of {total} places"
     word = visible(repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-"), 40) or "rounds"
-    numbers = list(dict.fromkeys([place.number for place in places]))
-    if len(numbers) == len(repeat.rounds):
-        return f"in all {len(numbers)} {word}"
-    return f"{word} {listed(numbers, 8)} only"
+    if len(by_round) == len(repeat.rounds):
+        return f"in all {len(by_round)} {word}"
+    return f"{word} {listed([*numbers], 8)} only"
 
 
-def _changed_options(event: Event, before: _Place, after: _Place) -> list[str]:
-    """``Attention.scale 0.125 -> 0.25`` for the option that differs; of several, those with a value of the event."""
+def _count(place: _Place) -> int:
+    """The number of nodes of the operator of a place in its line, in all rounds."""
+    return sum([_operator(ref) == place.slot[1] for ref in place.line.nodes])
+
+
+def _operator(ref: NodeRef) -> str:
+    return operator_name(ref.node.domain, ref.node.op_type)
+
+
+def _values(member: Member, base: _Side, target: _Side, *, is_attribute: bool) -> list[tuple[str | None, str | None]]:
+    """The values before and after at one place: of its details, and of elements of a constant that differ.
+
+    Lines show some constants by their reciprocal or square, such as the scale of an attention that divides by it.
+    """
+    values = [
+        (each.base, each.target)
+        for each in member.details
+        if is_attribute or (each.base is not None and each.target is not None)  # others are sizes of the difference
+    ]
+    before, after = _first(member.base, base.numbers) or (), _first(member.target, target.numbers) or ()
+    for old, new in zip(before, after, strict=False) if len(before) == len(after) else ():
+        if old != new:
+            values += zip(_forms(old), _forms(new), strict=True)
+    return values
+
+
+def _forms(number: float) -> list[str]:
+    square = number * number
+    return [str(number), str(square), str(1 / number) if number else "", str(1 / square) if square else ""]
+
+
+def _changed_options(
+    event: Event, values: Sequence[tuple[str | None, str | None]], before: _Place, after: _Place
+) -> list[str]:
+    """``Attention.scale 0.125 -> 0.25`` for an option of the line that differs as the values of a place do.
+
+    Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
+    """
     old, new = _options(before), _options(after)
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    if len(names) > 1:
-        details = {text for member in event.members for each in member.details for text in (each.base, each.target)}
-        names = [name for name in names if (details - {None}) & {old.get(name), new.get(name)}]
-    return [f"{name} {old.get(name, 'default')} -> {new.get(name, 'default')}" for name in names]
+    names = [
+        name
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+        and any([_is_like(one, old.get(name)) and _is_like(other, new.get(name)) for one, other in values])
+    ]
+    if event.pattern in names:
+        names = [event.pattern]
+    if len(names) == 1:
+        return [f"{names[0]} {old.get(names[0], 'default')} -> {new.get(names[0], 'default')}"]
+    if event.kind == "attribute-changed" and len(values) == 1:
+        one, other = [visible("default" if each is None else each, None) for each in values[0]]
+        return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []
+    return []
+
+
+def _is_like(value: str | None, option: str | None) -> bool:
+    """Whether a value is that of an option; an attribute or option that is not stated has any."""
+    if value is None or option is None or value == option:
+        return True
+    try:
+        return math.isclose(float(value), float(option), rel_tol=1e-5)
+    except ValueError:
+        return False
 
 
 def _options(place: _Place) -> dict[str, str]:

@@ -44,7 +44,8 @@ def _event(event: Event) -> str:
     """Return ```Softmax.axis -1 -> 1` `in all 4 layers```."""
     place, _, options = event.where.partition(": ")
     if options:
-        return f"{code(options)} {code(place)}"
+        parts = [sentence.partition(": ") for sentence in event.where.split("; ")]
+        return ", ".join([" ".join([code(text) for text in (named, rounds) if text]) for rounds, _, named in parts])
     kind = "" if event.kind == "attribute-changed" else f"{event.kind} "
     pattern, values = event.pattern, ""
     details = list(dict.fromkeys([detail for member in event.members for detail in member.details]))

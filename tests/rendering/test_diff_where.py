@@ -1,7 +1,7 @@
 """Where changes are in the outline, the same in all forms of a report."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from onnxjson.model.document import Model, Node
 from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import Report, report
 from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.gate_comment import change_words
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.rendering.reports import diff_json
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
@@ -79,3 +80,72 @@ def test_places_of_a_large_model_are_listed_as_they_are(monkeypatch: pytest.Monk
     assert shown.events[0].where == ""
     text = "\n".join(["".join([span.text for span in line]) for line in diff_lines(shown, 100)])
     assert "scale0, scale1, scale2" in text
+
+
+def _stack(alphas: Sequence[tuple[float, float]], gain: float = 0, scale: float = 2) -> Model:
+    """Layers of two residual lines with a LeakyRelu each; a weight for each layer, and one that all layers share."""
+    text, x, weights = "", "x", f"float[8,8] w = ., float shared = {{{scale}}}"
+    for layer, (first, second) in enumerate(alphas):
+        weights += f", float[8] g{layer} = {{{', '.join([str(gain)] * 8)}}}"
+        text += f"n{layer} = LayerNormalization({x}, g{layer}) m{layer} = Mul(n{layer}, shared) "
+        text += f"a{layer} = LeakyRelu<alpha = {first}>(m{layer}) b{layer} = MatMul(a{layer}, w) "
+        text += f"h{layer} = Add({x}, b{layer}) "
+        text += f"c{layer} = MatMul(h{layer}, w) d{layer} = LeakyRelu<alpha = {second}>(c{layer}) "
+        text += f"e{layer} = MatMul(d{layer}, w) z{layer} = Add(h{layer}, e{layer}) "
+        x = f"z{layer}"
+    return model(text, weights, outputs=f"float[2,6,8] {x}")
+
+
+@pytest.mark.parametrize(
+    ("alphas", "where"),
+    [
+        ([0.2] * 8, "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2"),
+        ([0.2, 0.2, 0.2, 0.1, 0.2, 0.2, 0.2, 0.2], "in 7 of 8 places: LeakyRelu.alpha 0.1 -> 0.2"),
+        ([0.2, 0.1] * 4, "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2"),
+        (
+            [0.2, 0.1, 0.2, 0.1, 0.3, 0.1, 0.2, 0.1],
+            "rounds 0, 1, 3 only: LeakyRelu.alpha 0.1 -> 0.2; rounds 2 only: LeakyRelu.alpha 0.1 -> 0.3",
+        ),
+        (
+            [0.2, 0.3] * 4,
+            "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2, LeakyRelu.alpha 0.1 -> 0.3",
+        ),
+    ],
+)
+def test_each_value_has_the_rounds_in_which_all_places_of_the_line_have_it(alphas: list[float], where: str) -> None:
+    target = _stack(list(zip(alphas[::2], alphas[1::2], strict=True)))
+    (event,) = report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b").events
+    assert event.where == where
+    words = ", ".join(
+        [f"`{value}` `{rounds}`" for rounds, _, value in [part.partition(": ") for part in where.split("; ")]]
+    )
+    assert change_words(report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b")) == [words]
+
+
+def test_a_change_is_not_told_under_another_one_of_the_same_lines() -> None:
+    alphas = [(0.1, 0.1), (0.1, 0.1), (0.2, 0.1), (0.1, 0.1)]
+    events = report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), _stack(alphas, gain=0.2)), "a", "b").events
+    assert {event.pattern: event.where for event in events} == {
+        "LeakyRelu.alpha": "rounds 2 only: LeakyRelu.alpha 0.1 -> 0.2",
+        "LayerNormalization input 1": "in all 4 rounds",
+    }
+
+
+def test_a_constant_that_all_rounds_share_is_changed_in_all() -> None:
+    base = _stack([(0.1, 0.1)] * 4)
+    for scale in (3, 1e-30, 0):  # also numbers without a square or reciprocal
+        (event,) = report(onnxjson.diff(base, _stack([(0.1, 0.1)] * 4, scale=scale)), "a", "b").events
+        assert event.where == "in all 4 rounds"
+
+
+def test_an_option_in_one_of_two_equal_calls_of_a_line_is_counted() -> None:
+    def twice(alpha: float) -> Model:
+        text, x = "", "x"
+        for layer in range(3):
+            text += f"a{layer} = LeakyRelu<alpha = {alpha}>({x}) b{layer} = LeakyRelu<alpha = 0.1>(a{layer}) "
+            text += f"c{layer} = MatMul(b{layer}, w) d{layer} = MatMul({x}, w) z{layer} = Add(c{layer}, d{layer}) "
+            x = f"z{layer}"
+        return model(text, "float[8,8] w = .", outputs=f"float[2,6,8] {x}")
+
+    (event,) = report(onnxjson.diff(twice(0.1), twice(0.2)), "a", "b").events
+    assert event.where == "in 3 of 6 places: LeakyRelu.alpha 0.1 -> 0.2"
