@@ -97,7 +97,8 @@ def check_command(
                 with output.working(f"checking {path}"):
                     of_file, loaded = checking.read_file(path, worker, drop_orphans=drop_orphans)
                 if loaded is not None:
-                    of_file = checking.outlined(loaded.model, _judged(path, loaded, of_file, wanted))
+                    of_file = _judged(path, loaded, of_file, wanted)
+                    of_file = checking.outlined(loaded.model, of_file, infer=deep)
             except OnnxJsonError as error:
                 failure = output.leave_or_report(path, error)
                 if not failure:

@@ -5,24 +5,24 @@ from typing import Final
 
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.index import Index, index_of
-from onnxjson.outline.lines import Line, outline_of
+from onnxjson.model.index import index_of
+from onnxjson.outline.lines import Line
 
 LARGEST: Final = 10_000
 """Nodes of a model whose outline is computed for a report about something else."""
 
 
-def lines_of(model: Model, addresses: Collection[str], index: Index | None = None) -> dict[str, Line]:
+def lines_of(model: Model, addresses: Collection[str], *, infer: bool = False) -> dict[str, Line]:
     """Return, by address, the innermost lines with the nodes at or around some addresses.
 
-    Without those that no line has; empty if the model has more than `LARGEST` nodes, or its outline needs a constant
-    that cannot be read.
+    With `infer`, types that the model does not state are inferred first, as ``show --outline`` does. Without addresses
+    that no line has; empty if the model has more than `LARGEST` nodes, or its outline needs a constant that cannot be
+    read.
     """
-    index = index or index_of(model)
-    if not any("/node/" in each for each in addresses) or len(index.node_refs) > LARGEST:
+    if not any("/node/" in each for each in addresses) or len(index_of(model).node_refs) > LARGEST:
         return {}
     try:
-        outline = outline_of(model, index)
+        outline = model.outline(infer=infer)
     except OnnxJsonError:
         return {}
     by_node = {ref.address: line for _, line in outline.walk() for ref in line.nodes}

@@ -226,9 +226,12 @@ def located(path: Path, loaded: Loaded, findings: list[Finding]) -> list[Finding
     return [msgspec.structs.replace(each, file=str(path)) for each in findings]
 
 
-def outlined(model: Model, findings: list[Finding]) -> list[Finding]:
-    """The findings with the line of the outline of each node, unless the model is too large for that."""
-    lines = lines_of(model, [each.address for each in findings])
+def outlined(model: Model, findings: list[Finding], *, infer: bool) -> list[Finding]:
+    """The findings with the line of the outline of each node, unless the model is too large for that.
+
+    With `infer`, types that the model does not state are inferred for it.
+    """
+    lines = lines_of(model, [each.address for each in findings], infer=infer)
     texts = {address: visible(line.text, None) for address, line in lines.items()}
     return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in findings]
 

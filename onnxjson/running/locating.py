@@ -186,7 +186,8 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
     problem = failure.problem if failure else f"the run {outcome.problem}" if outcome.problem else ""
     search = _Search(verifier, main, pairs, compared)
     places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
-    lines = lines_of(verifier.models.indices[0].model, [address for place in places for address in place.base])
+    addresses = [address for place in places for address in place.base]
+    lines = lines_of(verifier.models.indices[0].model, addresses, infer=True)
     places = [
         msgspec.structs.replace(
             place,

@@ -10,9 +10,11 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+import onnxjson
 from onnxjson.model.errors import Finding, WorkerError
 from onnxjson.running.worker import Worker
 from tests.cli.running import run
+from tests.outline.written import model
 
 MODELS = Path(__file__).parents[1] / "models"
 FIELDS = set(Finding.__struct_fields__)
@@ -67,6 +69,18 @@ def test_finding_about_a_node_names_its_line_of_the_outline(text: Path) -> None:
     (outline,) = [each["outline"] for each in found if each["address"].startswith("/graph/node/2")]
     assert "MaxPool(" in outline
     assert f"(in the line '{outline}')" in run("check", text).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "line"), [([], "h = Neg(Cast(Exp(x), to=float32))"), (["--deep"], "h = Neg(Exp(x))")]
+)
+def test_line_of_a_finding_is_that_of_stated_types_and_of_inferred_ones_if_deep(
+    options: list[str], line: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.onnx"
+    onnxjson.save(model("out = Tanh(x) a = Exp(x) b = Cast<to = 1>(a) unused = Neg(b)"), path)
+    found = json.loads(run("check", "--select", "all", "--json", *options, path).stdout)
+    assert {each["outline"] for each in found if "/node/" in each["address"]} == {line}
 
 
 def test_hostile_names_in_the_line_of_a_finding_are_visible(text: Path) -> None:

@@ -16,6 +16,7 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import Location, locate
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
+from tests.outline import written
 from tests.running.small_models import model, scaled
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -173,3 +174,13 @@ def test_values_are_compared_in_batches_of_bounded_size(worker: Worker, monkeypa
     found = located(scaled(2), scaled(3), worker)
     assert found.compared == 2
     assert [place.nodes for place in found.places] == [("Mul mul",)]
+
+
+def test_the_line_of_the_place_is_that_of_types_that_are_inferred(worker: Worker) -> None:
+    base, target = [
+        written.model(f"a = Tanh(x) b = Cast<to = 1>(a) out = LeakyRelu<alpha = {alpha}>(b)") for alpha in (0.1, 0.3)
+    ]
+    (place,) = located(base, target, worker).places
+    (line,) = place.lines
+    assert line in str(base.outline(infer=True))
+    assert line not in str(base.outline())
