@@ -245,13 +245,13 @@ class Verifier:
             level="all" if self.plan.settings.level == "off" else "off",
         )
         allowed = {
-            (runs[report.run], report.pair): 2 * (report.comparison.largest_absolute or 0)
+            (runs[report.run], report.pair): 2 * report.comparison.excess
             for report in again.all(Compared)
         }
         accepted = {
             key: comparison
             for key, comparison in far.items()
-            if (comparison.largest_absolute or 0) <= allowed.get(key, 0)
+            if comparison.excess <= allowed.get(key, 0)
         }
         self._amplifying = {self.models.interface.outputs[pair][0]: None for _, pair in accepted}
         return outcome._replace(reports=tuple([
