@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
     rows: list[int]
     """Indices along the first axis; [0] for a single number."""
-    count: int
+    total: int
     """Number of rows of the constant."""
 
 

@@ -463,10 +463,10 @@ class Verifier:
         Where optimizers scale a weight, most of its rows differ, and the outputs by rounding; that is not told.
         """
         is_same = all(each.worst is None or each.worst.equal for each in result.outputs)
-        hidden = {name: each for name, each in self._differing.items() if is_same or 2 * len(each.rows) <= each.count}
-        for name, (rows, count) in itertools.islice(hidden.items(), _SHOWN):
-            which = "" if len(rows) == count else f": {listed([*map(str, rows)], 6)}"
-            number = counted(count, "row") if len(rows) == count else f"{len(rows):,} of {count:,} rows"
+        hidden = {name: each for name, each in self._differing.items() if is_same or 2 * len(each.rows) <= each.total}
+        for name, (rows, total) in itertools.islice(hidden.items(), _SHOWN):
+            which = "" if len(rows) == total else f": {listed([*map(str, rows)], 6)}"
+            number = counted(total, "row") if len(rows) == total else f"{len(rows):,} of {total:,} rows"
             yield f'"{visible(name)}" differs in {number}, and no run shows it{which}'
         if len(hidden) > _SHOWN:
             yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, and no run shows it"
