@@ -39,12 +39,12 @@ def differences(indices: tuple[Index, Index], folders: Sequence[Path | None]) ->
     Those of other dtypes or shapes are not compared, nor those beyond 256 MiB.
     """
     others = {each.name: each.tensor for each in held_constants(indices[1])}
-    found = {}
+    differing = {}
     for name, tensor, _ in held_constants(indices[0]):
         other = others.get(name)
         if other is not None and (rows := _rows(tensor, other, folders)):
-            found[name] = Difference(rows, tensor.dims[0] if tensor.dims else 1)
-    return found
+            differing[name] = Difference(rows, tensor.dims[0] if tensor.dims else 1)
+    return differing
 
 
 def rows_by_input(index: Index, inputs: Iterable[str], differing: Mapping[str, Difference]) -> dict[str, list[int]]:

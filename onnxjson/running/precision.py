@@ -105,12 +105,12 @@ class _Precision:
                 self._ranges[name] = 1.0
             elif operator in _COPYING and (ranges := [self._ranges[each] for each in copied if each in self._ranges]):
                 self._ranges[name] = max(ranges)
-            own = EXACT
+            computed_here = EXACT
             if operator in _QUANTIZING or (node.op_type or "").startswith("QLinear"):
-                own = QUANTIZED
+                computed_here = QUANTIZED
             elif operator not in _COPYING:
-                own = self._tolerances.get(DTYPES[dtype].name, EXACT) if dtype in DTYPES else EXACT
-            self._computed[name] = looser([before, own])
+                computed_here = self._tolerances.get(DTYPES[dtype].name, EXACT) if dtype in DTYPES else EXACT
+            self._computed[name] = looser([before, computed_here])
 
     def _dtype(self, node: Node, slot: int) -> int | None:
         domain = plain_domain(node.domain)
