@@ -8,6 +8,7 @@ import pytest
 
 from onnxjson.editing.edits import apply
 from onnxjson.editing.opsets import ConvertOpset
+from onnxjson.editing.workspace import Workspace
 from onnxjson.model.errors import EditError
 from onnxjson.running import opset_conversion
 from tests.editing.graphs import EXPORTED, exported, model_of, require_valid, sample_inputs
@@ -203,3 +204,45 @@ def test_declared_sizes_that_still_hold_stay() -> None:
     assert before.graph is not None
     assert after.graph is not None
     assert (after.graph.output, after.graph.value_info) == (before.graph.output, before.graph.value_info)
+
+
+RESIZED = 'g (float[1,1,4,4] x) => (float[1,1,n,m] y) <float[4] s = {1., 1., SCALES}> { y = OP <mode = "MODE"> (x, s) }'
+
+
+@pytest.mark.parametrize("operator", ["Resize", "Upsample"])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("scales", ["2., 2.", "1.7, 2.6", "0.6, 0.4"])
+@pytest.mark.parametrize("version", [11, 18])
+def test_newer_versions_resize_as_opset_10_did(operator: str, mode: str, scales: str, version: int) -> None:
+    if operator == "Upsample" and scales.startswith("0"):
+        return
+    header = f'<ir_version: 5, opset_import: ["" : {10 if operator == "Resize" else 9}]>'
+    text = RESIZED.replace("SCALES", scales).replace("OP", operator).replace("MODE", mode)
+    before = model_of(f"{header}\n{text}")
+    after = apply(before, ConvertOpset(version=version))
+    for seed in range(3):
+        inputs = sample_inputs(before, seed=seed)
+        np.testing.assert_allclose(computed(before, inputs)[0], computed(after, inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_that_computes_something_else_is_refused() -> None:
+    # One node cannot round up along one axis and down along the other.
+    header = '<ir_version: 5, opset_import: ["" : 10]>'
+    text = RESIZED.replace("SCALES", "0.6, 1.7").replace("OP", "Resize").replace("MODE", "nearest")
+    with pytest.raises(EditError, match='something else: "y" differs on random inputs'):
+        apply(model_of(f"{header}\n{text}"), ConvertOpset(version=13))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("r = RandomNormalLike (x) y = HardSwish (r)", "/graph/node/0 draws random numbers"),
+        ("y = HardSwish (x)", ""),
+    ],
+)
+def test_that_results_could_not_be_compared_is_said(line: str, reason: str) -> None:
+    workspace = Workspace(model_of(f"g (float[2,4] x) => (float[2,4] y) {{ {line} }}"))
+    notes = ConvertOpset(version=22).change(workspace).notes
+    assert [each for each in notes if "not compared" in each] == [
+        f"the results were not compared with those before: {reason}" for _ in [reason] if reason
+    ]
