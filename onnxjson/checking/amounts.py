@@ -133,8 +133,8 @@ def is_at_least(one: Size, other: Size) -> bool:
 
 def largest(candidates: Iterable[Size]) -> list[Size]:
     """Return the amounts that may be the largest, each once; one of them if they can be compared."""
-    found: list[Size] = []
+    greatest: list[Size] = []
     for size in candidates:
-        if not any([is_at_least(each, size) for each in found]):
-            found = [each for each in found if not is_at_least(size, each)] + [size]
-    return found
+        if not any([is_at_least(each, size) for each in greatest]):
+            greatest = [each for each in greatest if not is_at_least(size, each)] + [size]
+    return greatest

@@ -1,12 +1,10 @@
 """All lint rules, one per line, and the families of the findings of ``check``."""
 
-import re
 from typing import Final
 
+from onnxjson.checking import element_checks as e
 from onnxjson.checking import rule_checks as c
 from onnxjson.checking.linting import Rule
-from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.tensors import location_of
 
 _NORMALIZATIONS: Final = (
     "BatchNormalization InstanceNormalization LayerNormalization GroupNormalization RMSNormalization "
@@ -30,9 +28,7 @@ RULES: Final = (
          {"edit": "prune", "what": ["functions"]}),
     Rule("ONJ104", "warning", "graph", 'nothing uses the input "{}"', c.unused_inputs, "remove it, or use it"),
     Rule("ONJ105", "warning", "graph", 'the output "{}" is an input or an initializer', c.passed_through),
-    Rule("ONJ106", "warning", "node", "Identity has no effect", lambda n: n.node.op_type == "Identity" and not
-         n.node.domain and not n.is_constant(0) and n.node.output[:1] != () and n.node.output[0] not in
-         n.scope.output_names, "connect its input to its consumers"),
+    Rule("ONJ106", "warning", "node", "Identity has no effect", e.without_effect, "connect its input to its consumers"),
     Rule("ONJ107", "warning", "graph", "{} nodes compute with constants only", c.constant_computations,
          "a pass that folds constants removes them"),
     Rule("ONJ108", "warning", "Dropout", "Dropout has no effect in inference",
@@ -43,7 +39,7 @@ RULES: Final = (
     Rule("ONJ111", "warning", "graph", "{} initializers are inputs, too, so no runtime may fold them", c.overridable,
          "remove these inputs"),
     Rule("ONJ112", "warning", "graph", "the graph has no nodes", lambda s: s[1].kind == "main" and not s[1].graph.node),
-    Rule("ONJ114", "warning", "Transpose", "the node undoes the Transpose before it", c.is_inverse, "remove both"),
+    Rule("ONJ114", "warning", "Transpose", "the node undoes the Transpose before it", e.is_inverse, "remove both"),
     Rule("ONJ115", "warning", "Reshape", "the node reshapes the result of a Reshape",
          lambda n: n.before(0, "Reshape") is not None and n.tensor(1) is not None and 0 not in n.array(1),
          "remove the first"),
@@ -52,27 +48,24 @@ RULES: Final = (
     # types
     Rule("ONJ201", "warning", "value", "an input or output of the model has no type",
          lambda v: v.is_interface and v.value.type is None),
-    Rule("ONJ202", "warning", "value", "the number of dimensions is not known", lambda v: v.is_interface and
-         v.value.dtype is not None and v.value.shape is None, "set-shape sets it"),
+    Rule("ONJ202", "warning", "value", "the number of dimensions is not known", e.unknown_rank, "set-shape sets it"),
     Rule("ONJ203", "warning", "graph", "{} values have no type", c.missing_types, "", {"edit": "infer-shapes"}),
-    Rule("ONJ204", "warning", "value", 'the dimension "{}" has an invented name', c.invented_name, "name it"),
-    Rule("ONJ205", "warning", "value", "a dimension of an input has neither size nor name", lambda v: v.is_interface and
-         v.field == "input" and None in v.dims, "name it, so that equal sizes are known"),
-    Rule("ONJ206", "warning", "tensor", "a weight is float64", lambda t: t.is_weight and t.tensor.dtype == "float64" and
-         len(t.tensor.dims) > 0, "float32 needs half the bytes and runs faster"),
+    Rule("ONJ204", "warning", "value", 'the dimension "{}" has an invented name', e.invented_name, "name it"),
+    Rule("ONJ205", "warning", "value", "a dimension of an input has neither size nor name", e.unnamed_dimension,
+         "name it, so that equal sizes are known"),
+    Rule("ONJ206", "warning", "tensor", "a weight is float64", e.wide_weight,
+         "float32 needs half the bytes and runs faster"),
     Rule("ONJ207", "error", "graph", 'the initializer "{}" is not {}, its stated type', c.contradicted_initializers),
-    Rule("ONJ208", "warning", "Cast", "the Cast has no effect: its input is {} already",
-         lambda n: n.dtype(0) is not None
-         and DATA_TYPES.get(n.dtype(0)) == n.attributes.get("to") and n.dtype(0), "remove it"),
+    Rule("ONJ208", "warning", "Cast", "the Cast has no effect: its input is {} already", e.cast_to_the_same,
+         "remove it"),
     Rule("ONJ209", "warning", "graph", 'value_info is about "{}", which does not exist', c.stale_types, "remove it"),
     Rule("ONJ210", "error", "graph", '"{}" has two stated types', c.repeated_types, "keep one"),
-    Rule("ONJ212", "off", "value", "an input or output is {}", lambda v: v.is_interface and v.value.dtype in
-         ("float64", "int64", "uint64") and v.value.dtype, "some devices have no 64-bit types"),
+    Rule("ONJ212", "off", "value", "an input or output is {}", e.wide_interface, "some devices have no 64-bit types"),
     # opset
     Rule("ONJ301", "warning", "model", "the operator set has version {}; 13 is the oldest that tools test",
          lambda m: 0 < m.opsets.get("", 0) < 13 and m.opsets[""], "convert-opset converts it"),
     Rule("ONJ302", "warning", "model", 'no node uses the imported domain "{}"', c.unused_imports, "remove the import"),
-    Rule("ONJ303", "warning", "node", "the operator is deprecated since version {}", c.deprecated_since, "replace it"),
+    Rule("ONJ303", "warning", "node", "the operator is deprecated since version {}", e.deprecated_since, "replace it"),
     Rule("ONJ304", "warning", "model", "the operator sets need IR version {}", c.needs_ir, "set-ir-version sets it"),
     Rule("ONJ306", "warning", "model", 'the domain "{}" is not part of ONNX', c.foreign_domains,
          "a runtime needs a library for it"),
@@ -81,54 +74,53 @@ RULES: Final = (
     # naming
     Rule("ONJ401", "off", "node", "the node has no name", lambda n: not n.node.name, "", {"edit": "name-nodes"}),
     Rule("ONJ402", "warning", "graph", 'two nodes have the name "{}"', c.repeated_names, "rename one"),
-    Rule("ONJ403", "off", "value", '"{}" is a number, not a name', lambda v: v.is_interface and
-         (v.value.name or "").isdigit() and v.value.name, "name inputs and outputs when you export"),
+    Rule("ONJ403", "off", "value", '"{}" is a number, not a name', e.number_as_name,
+         "name inputs and outputs when you export"),
     Rule("ONJ404", "warning", "graph", "the graph has no name", lambda s: s[1].kind == "main" and not s[1].graph.name),
-    Rule("ONJ406", "warning", "value", 'the name "{}" has spaces or special characters', lambda v: v.is_interface and
-         re.search(r"[^\w./:-]", v.value.name or "") and v.value.name, "some runtimes accept identifiers only"),
+    Rule("ONJ406", "warning", "value", 'the name "{}" has spaces or special characters', e.no_identifier,
+         "some runtimes accept identifiers only"),
     Rule("ONJ407", "warning", "node", "the name has {} characters",
          lambda n: len(n.node.name or "") > 256 and len(n.node.name)),
     Rule("ONJ408", "warning", "model", "the model does not name its producer", lambda m: not m.model.producer_name),
     # numerics
     Rule("ONJ501", "error", _NORMALIZATIONS, "epsilon {:s} is zero in float16",
-         lambda n: n.dtype(0) == "float16" and 0 < c.epsilon(n) < c.HALF_SMALLEST and f"{c.epsilon(n):.3g}",
+         lambda n: n.dtype(0) == "float16" and 0 < e.epsilon(n) < e.HALF_SMALLEST and f"{e.epsilon(n):.3g}",
          "float16 needs at least 6e-8"),
     Rule("ONJ502", "error", _NORMALIZATIONS, "epsilon is {:s}",
-         lambda n: c.epsilon(n) <= 0 and f"{c.epsilon(n):.3g}", "a constant input divides by zero"),
-    Rule("ONJ503", "error", "tensor", "{} elements are NaN or infinite", c.count_not_finite),
-    Rule("ONJ504", "off", "tensor", "{} elements are beyond 65504, infinite in float16", c.count_beyond_half),
+         lambda n: e.epsilon(n) <= 0 and f"{e.epsilon(n):.3g}", "a constant input divides by zero"),
+    Rule("ONJ503", "error", "tensor", "{} elements are NaN or infinite", e.count_not_finite),
+    Rule("ONJ504", "off", "tensor", "{} elements are beyond 65504, infinite in float16", e.count_beyond_half),
     Rule("ONJ505", "error", "Div", "the divisor has a zero",
          lambda n: (a := n.array(1)) is not None and not a.all() and a.size > 0),
-    Rule("ONJ506", "error", "Clip", "the minimum {} is above the maximum {}", c.clip_limits),
-    Rule("ONJ507", "warning", "Softmax LogSoftmax", "the axis has size 1, so the result is constant", c.softmax_of_one),
+    Rule("ONJ506", "error", "Clip", "the minimum {} is above the maximum {}", e.clip_limits),
+    Rule("ONJ507", "warning", "Softmax LogSoftmax", "the axis has size 1, so the result is constant", e.softmax_of_one),
     Rule("ONJ508", "error", "BatchNormalization", "a variance is negative",
          lambda n: (a := n.array(4)) is not None and bool((a < 0).any())),
-    Rule("ONJ509", "error", "node", "the attribute {} has NaN or an infinity", c.not_finite),
+    Rule("ONJ509", "error", "node", "the attribute {} has NaN or an infinity", e.not_finite),
     Rule("ONJ511", "warning", "Conv ConvTranspose MatMul Gemm", "all weights are zero",
          lambda n: (a := n.array(1)) is not None and a.size > 1 and not a.any(), "the training may have failed"),
-    Rule("ONJ512", "error", "Cast", "the new dtype cannot represent {} elements of the constant", c.lost_by_cast),
-    Rule("ONJ514", "warning", "Dropout", "the ratio is {}", lambda n: (r := n.number(1) if n.opset >= 12 else
-         n.attributes.get("ratio")) is not None and not 0 <= r < 1 and r),
+    Rule("ONJ512", "error", "Cast", "the new dtype cannot represent {} elements of the constant", e.lost_by_cast),
+    Rule("ONJ514", "warning", "Dropout", "the ratio is {}", e.bad_ratio),
     # quantization
-    Rule("ONJ601", "error", f"{_QUANTIZED} QLinearConv QLinearMatMul", 'the scale "{}" has {}', c.bad_scale,
+    Rule("ONJ601", "error", f"{_QUANTIZED} QLinearConv QLinearMatMul", 'the scale "{}" has {}', e.bad_scale,
          "scales are positive"),
-    Rule("ONJ603", "error", _QUANTIZED, "the zero point is {}, but the values are {}", c.zero_point_dtype),
-    Rule("ONJ604", "error", _QUANTIZED, "the axis {} of the scales does not exist in {} dimensions", c.wrong_axis),
-    Rule("ONJ605", "error", _QUANTIZED, "{} scales are given for {} channels", c.wrong_channels),
+    Rule("ONJ603", "error", _QUANTIZED, "the zero point is {}, but the values are {}", e.zero_point_dtype),
+    Rule("ONJ604", "error", _QUANTIZED, "the axis {} of the scales does not exist in {} dimensions", e.wrong_axis),
+    Rule("ONJ605", "error", _QUANTIZED, "{} scales are given for {} channels", e.wrong_channels),
     Rule("ONJ606", "warning", "QuantizeLinear", "values are quantized again, with another scale or zero point",
-         lambda n: c.back_and_forth(n, same=False)),
+         lambda n: e.back_and_forth(n, same=False)),
     Rule("ONJ607", "warning", "QuantizeLinear", "the node undoes the DequantizeLinear before it",
-         lambda n: c.back_and_forth(n, same=True), "remove both"),
+         lambda n: e.back_and_forth(n, same=True), "remove both"),
     Rule("ONJ608", "warning", "QuantizeLinear", "a constant is quantized each time",
          lambda n: n.is_constant(0), "store it quantized"),
-    Rule("ONJ609", "warning", "DequantizeLinear", "weights of int8 have a zero point", c.has_zero_point,
+    Rule("ONJ609", "warning", "DequantizeLinear", "weights of int8 have a zero point", e.has_zero_point,
          "TensorRT and others need symmetric weights"),
     Rule("ONJ610", "error", "QLinearConv", "the bias is {}, not int32",
          lambda n: n.dtype(8) not in (None, "int32") and n.dtype(8)),
-    Rule("ONJ611", "warning", "Conv MatMul Gemm", "weights are quantized, but the input is not", c.half_quantized,
+    Rule("ONJ611", "warning", "Conv MatMul Gemm", "weights are quantized, but the input is not", e.half_quantized,
          "the node runs in float"),
-    Rule("ONJ612", "error", "com.microsoft::MatMulNBits", "the block size {} is not a power of 2 from 16", lambda n:
-         (b := n.attributes.get("block_size", 0)) < 16 or (b & (b - 1) != 0 and (b,))),
+    Rule("ONJ612", "error", "com.microsoft::MatMulNBits", "the block size {} is not a power of 2 from 16",
+         e.bad_block_size),
     # portability
     Rule("ONJ701", "warning", "model", f"IR version {{}} is too new: onnxruntime 1.32 reads up to {ORT_IR}",
          lambda m: (m.model.ir_version or 0) > ORT_IR and m.model.ir_version, "set-ir-version sets an older one"),
@@ -137,17 +129,13 @@ RULES: Final = (
     Rule("ONJ703", "warning", "model", 'only onnxruntime has the operators of "{}"', c.runtime_domains),
     Rule("ONJ704", "warning", "value", "the type is not a tensor; TensorRT, CoreML and QNN have tensors only",
          lambda v: v.is_interface and v.value.type is not None and v.value.type.tensor_type is None),
-    Rule("ONJ705", "warning", "value", "strings are for CPUs only", lambda v: v.is_interface and
-         v.value.dtype == "string"),
+    Rule("ONJ705", "warning", "value", "strings are for CPUs only", e.has_strings),
     Rule("ONJ706", "off", "If Loop Scan", "the node has subgraphs, which QNN and others do not run", lambda _: True),
-    Rule("ONJ707", "off", "value", "the size of a dimension is not fixed; NPUs need fixed sizes", lambda v:
-         v.is_interface and v.field == "input" and not all(isinstance(size, int) for size in v.dims),
+    Rule("ONJ707", "off", "value", "the size of a dimension is not fixed; NPUs need fixed sizes", e.open_size,
          "set-dim fixes it"),
     Rule("ONJ708", "warning", "value", "{} dimensions; TensorRT has at most 8",
          lambda v: len(v.dims) > 8 and len(v.dims)),
-    Rule("ONJ709", "warning", "Resize", "few runtimes implement the mode {}", lambda n: n.attributes.get(
-         "coordinate_transformation_mode") in ("tf_crop_and_resize", "half_pixel_symmetric") and
-         n.attributes["coordinate_transformation_mode"]),
+    Rule("ONJ709", "warning", "Resize", "few runtimes implement the mode {}", e.rare_resize_mode),
     Rule("ONJ710", "warning", "Conv ConvTranspose MaxPool AveragePool", "auto_pad needs known sizes",
          lambda n: str(n.attributes.get("auto_pad", "")).startswith("SAME"), "write the pads"),
     Rule("ONJ711", "error", "BatchNormalization", "the node is in training mode",
@@ -169,21 +157,20 @@ RULES: Final = (
     Rule("ONJ804", "warning", "model", "doc strings and metadata have {} characters", c.text_bytes,
          "strip removes them",
          {"edit": "strip", "what": ["doc_strings", "metadata"]}),
-    Rule("ONJ805", "warning", "tensor", "all elements are the same", c.is_filled, "ConstantOfShape needs no bytes"),
-    Rule("ONJ806", "warning", "tensor", "int64 elements fit into int32", c.fits_int32),
-    Rule("ONJ807", "warning", "tensor", "float16 represents every element exactly", c.fits_half,
+    Rule("ONJ805", "warning", "tensor", "all elements are the same", e.is_filled, "ConstantOfShape needs no bytes"),
+    Rule("ONJ806", "warning", "tensor", "int64 elements fit into int32", e.fits_int32),
+    Rule("ONJ807", "warning", "tensor", "float16 represents every element exactly", e.fits_half,
          "cast-tensor converts it"),
     Rule("ONJ808", "warning", "tensor", "the elements are in a typed field",
          lambda t: t.bytes >= 4096 and len(t.tensor.int32_data) + len(t.tensor.int64_data) > 0,
          "raw_data is smaller"),
-    Rule("ONJ809", "warning", "tensor", "only {} bytes are in another file",
-         lambda t: location_of(t.tensor) is not None
-         and 0 < t.bytes < 128 and t.bytes, "keep small tensors, such as shapes, in the model"),
+    Rule("ONJ809", "warning", "tensor", "only {} bytes are in another file", e.small_file,
+         "keep small tensors, such as shapes, in the model"),
     # security
     Rule("ONJ901", "error", "model", '"{}" is in {}, outside of the folder of the model', c.bad_locations),
     Rule("ONJ902", "error", "model", "the file {} of external data is missing or must not be used", c.missing_files),
     Rule("ONJ903", "error", "node", 'the name "{}" has characters that are not visible',
-         lambda n: next((each for each in (n.node.name, *n.node.output) if each and c.is_hidden(each)), None)),
+         lambda n: next((each for each in (n.node.name, *n.node.output) if each and e.is_hidden(each)), None)),
     Rule("ONJ904", "warning", "model", "a text has the path {} of the exporting machine ({} texts)", c.local_paths,
          "strip removes texts"),
     Rule("ONJ905", "error", "model", "a text looks like a secret: {} ({} texts)",
@@ -191,7 +178,7 @@ RULES: Final = (
     Rule("ONJ906", "error", "node", "the operator runs Python code",
          lambda n: n.node.op_type in ("PyOp", "PythonOp", "PyCustomOp")),
     Rule("ONJ907", "error", "model", 'the external bytes of "{}" overlap those of "{}"', c.overlaps),
-    Rule("ONJ908", "warning", "ConstantOfShape Expand Tile", "the result has {} elements", c.huge_result,
+    Rule("ONJ908", "warning", "ConstantOfShape Expand Tile", "the result has {} elements", e.huge_result,
          "a small file that needs much memory"),
     Rule("ONJ909", "warning", "Loop", "the loop runs {} times",
          lambda n: (count := n.number(0)) is not None and 1e6 < count < 2**62 and int(count)),

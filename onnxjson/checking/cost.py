@@ -222,10 +222,10 @@ class _Costs:
 
     def _node(self, ref: NodeRef, work: Work, sizes: Mapping[str, Size | None]) -> NodeCost:
         stored = [sizes.get(name) for name in ref.node.output if name]
-        made = None if None in stored else plain(sum_sizes([each for each in stored if each is not None]))
+        stored_bytes = None if None in stored else plain(sum_sizes([each for each in stored if each is not None]))
         macs, flops = texts(work)
         address = ref.address if self._is_original else ""
-        return NodeCost(address, ref.node.name or "", _name_of(ref), macs, flops, made)
+        return NodeCost(address, ref.node.name or "", _name_of(ref), macs, flops, stored_bytes)
 
     def _work(self, ref: NodeRef) -> Work:
         node = ref.node
@@ -254,11 +254,11 @@ class _Costs:
     def _iterations(self, ref: NodeRef) -> Size | None:
         node = ref.node
         if node.op_type == "Loop":
-            found = find_constant(ref.scope, node.input[0]) if node.input and node.input[0] else None
-            if found is None or found.tensor is None or element_count(found.tensor.dims) != 1:
+            constant = find_constant(ref.scope, node.input[0]) if node.input and node.input[0] else None
+            if constant is None or constant.tensor is None or element_count(constant.tensor.dims) != 1:
                 return None
             try:
-                return int(to_numpy(found.tensor).reshape(-1)[0])
+                return int(to_numpy(constant.tensor).reshape(-1)[0])
             except OnnxJsonError:
                 return None
         shape = self._known(ref.scope, node.input[-1]) if node.input else None
@@ -379,18 +379,18 @@ def _groups(
 
     The work of nodes that are not counted, since others are in their place, is None.
     """
-    found: dict[str, list[tuple[Work | None, int]]] = {}
+    members_of: dict[str, list[tuple[Work | None, int]]] = {}
     for names, work, size in zip(groups, works, weights, strict=True):
         if work is not None or size:
             for name in names or ("",):
-                found.setdefault(name, []).append((work, size))
+                members_of.setdefault(name, []).append((work, size))
     sums = {
         name: ([work for work, _ in each if work is not None], sum([size for _, size in each]))
-        for name, each in found.items()
+        for name, each in members_of.items()
     }
     others, left = sums.pop("", ([], 0))
-    made = [(name, len(each), sum_work(each), size) for name, (each, size) in sums.items()]
-    made.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
+    totals = [(name, len(each), sum_work(each), size) for name, (each, size) in sums.items()]
+    totals.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
     if others or left or rest:
-        made.append(("", len(others), sum_work(others), left + rest))
-    return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in made])
+        totals.append(("", len(others), sum_work(others), left + rest))
+    return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in totals])

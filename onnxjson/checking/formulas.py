@@ -14,6 +14,50 @@ from onnxjson.checking.amounts import Size, UnknownAmountError, plain, product, 
 
 Shape: TypeAlias = tuple[Size, ...]
 
+_GATES: Final = {"RNN": (1, 0), "GRU": (3, 5), "LSTM": (4, 5)}
+"""Gates, and elementwise steps that update the state."""
+
+_TAPS: Final = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4}
+
+_OUTPUT_STEPS: Final = {
+    1: """Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Cos Cosh
+        Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Mod Mul Neg Not Or PRelu Pow
+        Reciprocal Relu Round Sigmoid Sign Sin Sinh Sqrt Sub Tan Tanh Where Xor ThresholdedRelu Bernoulli""",
+    2: """Clip HardSigmoid HardSwish LeakyRelu Selu Celu Elu Shrink Softplus Softsign QuantizeLinear
+        DequantizeLinear Swish""",
+    3: "Mish BlackmanWindow HannWindow HammingWindow SoftmaxCrossEntropyLoss LpNormalization",
+    4: "BatchNormalization RMSNormalization Gelu RotaryEmbedding SwiGLU",
+    5: "Softmax LogSoftmax",
+    6: "MeanVarianceNormalization",
+    7: "InstanceNormalization LayerNormalization GroupNormalization",
+}
+"""Operators of ai.onnx by the number of steps for each element of the first output."""
+
+_INPUT_STEPS: Final = {
+    1: """ReduceSum ReduceMax ReduceMin ReduceMean ReduceProd GlobalAveragePool GlobalMaxPool ArgMax ArgMin
+        CumSum CumProd TopK Hardmax""",
+    2: "ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp GlobalLpPool",
+    5: "DynamicQuantizeLinear",
+}
+"""Operators of ai.onnx by the number of steps for each element of the first input."""
+
+_FREE: Final = """BitCast Cast CastLike CenterCropPad Col2Im Compress Concat ConcatFromSequence Constant
+        ConstantOfShape DepthToSpace Dropout Expand EyeLike Flatten Gather GatherElements GatherND Identity
+        ImageDecoder NonZero OneHot Optional OptionalGetElement OptionalHasElement Pad RandomNormal
+        RandomNormalLike RandomUniform RandomUniformLike Range Reshape ReverseSequence ScatterElements
+        Scatter ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert
+        SequenceLength Shape Size Slice SpaceToDepth Split SplitToSequence Squeeze StringConcat
+        StringNormalizer StringSplit RegexFullMatch TensorScatter TfIdfVectorizer Tile Transpose Trilu
+        Unsqueeze"""
+
+_MICROSOFT_STEPS: Final = {
+    2: "QuickGelu QuantizeLinear DequantizeLinear QLinearLeakyRelu",
+    3: "QLinearAdd QLinearMul QLinearSigmoid",
+    4: "Gelu FastGelu RotaryEmbedding SimplifiedLayerNormalization",
+    5: "BiasGelu BiasSoftmax QLinearSoftmax SkipSimplifiedLayerNormalization",
+    8: "SkipLayerNormalization",
+}
+
 
 class Work(NamedTuple):
     """Operations of one node."""
@@ -36,17 +80,17 @@ class Call:
 
     def shape(self, slot: int) -> Shape:
         """Return the shape of an input that the formula needs."""
-        found = self.inputs[slot] if slot < len(self.inputs) else None
-        if found is None:
+        shape = self.inputs[slot] if slot < len(self.inputs) else None
+        if shape is None:
             raise UnknownAmountError(f"the shape of input {slot} is not known")
-        return found
+        return shape
 
     def result(self, slot: int = 0) -> Shape:
         """Return the shape of an output that the formula needs."""
-        found = self.outputs[slot] if slot < len(self.outputs) else None
-        if found is None:
+        shape = self.outputs[slot] if slot < len(self.outputs) else None
+        if shape is None:
             raise UnknownAmountError(f"the shape of output {slot} is not known")
-        return found
+        return shape
 
     def elements(self) -> Size:
         """Return the number of elements of the first output."""
@@ -54,10 +98,10 @@ class Call:
 
     def number(self, name: str, default: int | None = None) -> int:
         """Return an integer attribute."""
-        found = self.attributes.get(name, default)
-        if not isinstance(found, int):
+        number = self.attributes.get(name, default)
+        if not isinstance(number, int):
             raise UnknownAmountError(f"the attribute {name} is missing")
-        return found
+        return number
 
     def dim(self, slot: int, axis: int) -> Size:
         """Return one dimension of an input."""
@@ -98,10 +142,6 @@ def _product(other: int = 1, *, transposed: str = "", bias: int = -1, fused: int
 def _matmul_nbits(call: Call) -> Work:
     out = call.elements()
     return Work(out * call.number("K"), out if 5 in call.given else 0)
-
-
-_GATES: Final = {"RNN": (1, 0), "GRU": (3, 5), "LSTM": (4, 5)}
-"""Gates, and elementwise steps that update the state."""
 
 
 def _recurrent(kind: str) -> Formula:
@@ -178,9 +218,6 @@ def _einsum(call: Call) -> Work:
     return Work(0, total if total != call.elements() else 0)
 
 
-_TAPS: Final = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4}
-
-
 def _resize(call: Call) -> Work:
     taps = _TAPS.get(str(call.attributes.get("mode", "nearest")))
     if taps is None:
@@ -217,46 +254,6 @@ def _many(call: Call) -> Work:
 
 def _free(_: Call) -> Work:
     return Work()
-
-
-_OUTPUT_STEPS: Final = {
-    1: """Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Cos Cosh
-        Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Mod Mul Neg Not Or PRelu Pow
-        Reciprocal Relu Round Sigmoid Sign Sin Sinh Sqrt Sub Tan Tanh Where Xor ThresholdedRelu Bernoulli""",
-    2: """Clip HardSigmoid HardSwish LeakyRelu Selu Celu Elu Shrink Softplus Softsign QuantizeLinear
-        DequantizeLinear Swish""",
-    3: "Mish BlackmanWindow HannWindow HammingWindow SoftmaxCrossEntropyLoss LpNormalization",
-    4: "BatchNormalization RMSNormalization Gelu RotaryEmbedding SwiGLU",
-    5: "Softmax LogSoftmax",
-    6: "MeanVarianceNormalization",
-    7: "InstanceNormalization LayerNormalization GroupNormalization",
-}
-"""Operators of ai.onnx by the number of steps for each element of the first output."""
-
-_INPUT_STEPS: Final = {
-    1: """ReduceSum ReduceMax ReduceMin ReduceMean ReduceProd GlobalAveragePool GlobalMaxPool ArgMax ArgMin
-        CumSum CumProd TopK Hardmax""",
-    2: "ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp GlobalLpPool",
-    5: "DynamicQuantizeLinear",
-}
-"""Operators of ai.onnx by the number of steps for each element of the first input."""
-
-_FREE: Final = """BitCast Cast CastLike CenterCropPad Col2Im Compress Concat ConcatFromSequence Constant
-        ConstantOfShape DepthToSpace Dropout Expand EyeLike Flatten Gather GatherElements GatherND Identity
-        ImageDecoder NonZero OneHot Optional OptionalGetElement OptionalHasElement Pad RandomNormal
-        RandomNormalLike RandomUniform RandomUniformLike Range Reshape ReverseSequence ScatterElements
-        Scatter ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert
-        SequenceLength Shape Size Slice SpaceToDepth Split SplitToSequence Squeeze StringConcat
-        StringNormalizer StringSplit RegexFullMatch TensorScatter TfIdfVectorizer Tile Transpose Trilu
-        Unsqueeze"""
-
-_MICROSOFT_STEPS: Final = {
-    2: "QuickGelu QuantizeLinear DequantizeLinear QLinearLeakyRelu",
-    3: "QLinearAdd QLinearMul QLinearSigmoid",
-    4: "Gelu FastGelu RotaryEmbedding SimplifiedLayerNormalization",
-    5: "BiasGelu BiasSoftmax QLinearSoftmax SkipSimplifiedLayerNormalization",
-    8: "SkipLayerNormalization",
-}
 
 
 def _spread(steps: Mapping[int, str], formula: Callable[[int], Formula]) -> dict[str, Formula]:

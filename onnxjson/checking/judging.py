@@ -40,6 +40,8 @@ FORMAT: Final = "onnxjson-gate/1"
 
 Status = Literal["added", "removed", "renamed", "changed"]
 
+_COUNT: Final = re.compile(r"^[0-9,]+ | \([0-9]+ texts\)$")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -61,7 +63,7 @@ class Judged:
         index = index_of(self.model)
         totals = weight_totals(held_constants(index))
         opsets = {plain_domain(each.domain): each.version for each in reversed(self.model.opset_import)}
-        found: dict[str, Value] = {
+        numbers: dict[str, Value] = {
             "bytes": self.file_bytes,
             "weight_bytes": totals.weight_bytes,
             "parameters": totals.parameters,
@@ -70,7 +72,7 @@ class Judged:
             "opset": opsets.get(""),
         }
         of_cost = {} if self.cost is None else {name: getattr(self.cost, name) for name in OF_COST}
-        return found | of_cost | dict(self.measured)
+        return numbers | of_cost | dict(self.measured)
 
     def without_model(self) -> "Judged":
         """Return the numbers alone, for a report."""
@@ -100,24 +102,24 @@ def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tu
     from onnxjson.running.model_run import run
     from onnxjson.running.verification import verify
 
-    found: dict[str, Value] = {}
+    measured: dict[str, Value] = {}
     problems: list[str] = []
     dims = known_dims(policy.dims, judged.model)
     try:
         if "latency" in policy.budgets:
             times = run(file, dims=dims, repeat=_REPEAT, timeout=_SECONDS).times
-            found["latency"] = median(times) if times else None
+            measured["latency"] = median(times) if times else None
         if "difference" in policy.budgets and base is not None:
             result = verify(base, file, dims=dims, timeout=_SECONDS)
             worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
             known = [each for each in worst if each is not None]
             is_complete = len(known) == len(worst) and all([each.verdict != "failed" for each in result.runs])
             is_complete = is_complete and not result.uncompared
-            found["difference"] = max(known, default=0.0) if is_complete else None
+            measured["difference"] = max(known, default=0.0) if is_complete else None
             problems += [each.problem for each in result.runs if each.problem][:1]
     except OnnxJsonError as error:
         problems.append(str(error))
-    return replace(judged, measured=found), problems
+    return replace(judged, measured=measured), problems
 
 
 def _largest(compared: Comparison) -> float | None:
@@ -136,14 +138,14 @@ def findings_of(
     """
     subject = Subject(judged.model, judged.folder)
     rules = [each for each in policy.rules_for(judged.path) if codes is None or each.code in codes]
-    found: list[Finding] = []
+    severe: list[Finding] = []
     for finding in (*others, *lint(subject, rules)):
         severity = policy.severity(judged.path, finding.code, finding.severity)
         if severity is not None:
-            found.append(structs.replace(finding, severity=severity, file=finding.file or judged.path))
+            severe.append(structs.replace(finding, severity=severity, file=finding.file or judged.path))
     accepted = _Accepted(policy, judged.path, subject)
-    kept = [each for each in found if not accepted.has(each)]
-    return kept, len(found) - len(kept)
+    kept = [each for each in severe if not accepted.has(each)]
+    return kept, len(severe) - len(kept)
 
 
 class _Accepted:
@@ -152,18 +154,18 @@ class _Accepted:
     def __init__(self, policy: Policy, path: str, subject: Subject) -> None:
         self._whole: set[str] = set()
         self._places: dict[str, set[str]] = {}
-        for each in policy.ignored:
-            if not fnmatchcase(path, each.path):
+        for ignored in policy.ignored:
+            if not fnmatchcase(path, ignored.path):
                 continue
-            if not each.where:
-                self._whole.add(each.code)
+            if not ignored.where:
+                self._whole.add(ignored.code)
                 continue
             try:
-                places = select(subject.model, subject.index, each.where)
+                places = select(subject.model, subject.index, ignored.where)
             except NoMatchError:
                 continue
             for place in () if isinstance(places, TensorRef) else places:
-                self._places.setdefault(place.address, set()).add(each.code)
+                self._places.setdefault(place.address, set()).add(ignored.code)
         for ref in subject.index.nodes():
             for entry in ref.node.metadata_props:
                 if entry.key == IGNORE and entry.value:
@@ -184,16 +186,13 @@ def align_layouts(base: Model, target: Model) -> Alignment:
     return diff_models(base, target, weights="skip").alignment
 
 
-def new_findings(found: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
+def new_findings(findings: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
     """Return the findings of the target that the base, with the findings `before`, does not have there."""
     known = {(each.code, _key(each, alignment.base)): _texts(each) for each in before}
     counterparts = {target: base for base, target in alignment.node_pairs()}
     names = {pair.target.address: {new: old for old, new in pair.values.items()} for pair in alignment.graphs}
-    keys = [(each.code, _key(each, alignment.target, counterparts, names)) for each in found]
-    return [each for each, key in zip(found, keys, strict=True) if _texts(each) > known.get(key, -1)]
-
-
-_COUNT: Final = re.compile(r"^[0-9,]+ | \([0-9]+ texts\)$")
+    keys = [(each.code, _key(each, alignment.target, counterparts, names)) for each in findings]
+    return [each for each, key in zip(findings, keys, strict=True) if _texts(each) > known.get(key, -1)]
 
 
 def _texts(finding: Finding) -> int:
@@ -304,13 +303,13 @@ def judge_change(
     before, after = result.before, result.after
     if after is None:
         return result
-    found, ignored = findings_of(policy, after, checks[1])
-    fresh = found
+    of_head, ignored = findings_of(policy, after, checks[1])
+    fresh = of_head
     if before is not None and alignment is not None:
-        codes = {each.code for each in found}
+        codes = {each.code for each in of_head}
         of_base, _ = findings_of(policy, replace(before, path=after.path), checks[0], codes)
-        fresh = new_findings(found, of_base, alignment)
+        fresh = new_findings(of_head, of_base, alignment)
     verdicts = tuple(verdicts_of(policy, after, before))
     findings = (*fresh, *budget_findings(verdicts, after.path))
-    known = len(found) - len(fresh)
+    known = len(of_head) - len(fresh)
     return result._replace(findings=findings, known=known, ignored=ignored, verdicts=verdicts)

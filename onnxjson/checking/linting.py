@@ -87,22 +87,22 @@ class Subject:
 
     def array(self, tensor: Tensor) -> "NDArray[Any] | None":
         """Return the elements of a constant of numbers, floats as float64; None if they are too big or not readable."""
-        found = self._arrays.get(id(tensor))
-        if found is None:
-            found = (tensor, self._read(tensor))
-            if found[1] is None or found[1].nbytes <= _KEPT:
-                self._arrays[id(tensor)] = found
-        return found[1]
+        kept = self._arrays.get(id(tensor))
+        if kept is None:
+            kept = (tensor, self._read(tensor))
+            if kept[1] is None or kept[1].nbytes <= _KEPT:
+                self._arrays[id(tensor)] = kept
+        return kept[1]
 
     def _read(self, tensor: Tensor) -> "NDArray[Any] | None":
         size = byte_length(tensor.data_type or 0, element_count(tensor.dims))
         if size is None or size > _READ:
             return None
         try:
-            found = array_of(tensor, self.folder)
+            array = array_of(tensor, self.folder)
         except (OnnxJsonError, ValueError):
             return None
-        return found if found.dtype.kind in "biuf" else found.astype("float64") if found.dtype.kind == "V" else None
+        return array if array.dtype.kind in "biuf" else array.astype("float64") if array.dtype.kind == "V" else None
 
 
 class TensorSite:

@@ -125,12 +125,12 @@ def parse_budget(name: str, text: str | int | tuple[str, ...]) -> Budget:
         raise ValueError(f"the budget {name} is {'a list of names' if name in LISTS else 'a limit, such as <= 400'}")
     if isinstance(text, tuple):
         return Budget(name, ", ".join(text), text)
-    found = _BUDGET.fullmatch(str(text))
-    if found is None:
+    match = _BUDGET.fullmatch(str(text))
+    if match is None:
         raise ValueError(
             f'the budget {name} is "{visible(str(text))}"; write a limit such as <= 400, <= 4.2G, <= base * 1.02'
         )
-    relation, base, operation, number, unit, absolute, its_unit = found.groups()
+    relation, base, operation, number, unit, absolute, its_unit = match.groups()
     amount = _amount(absolute, its_unit) if base is None else _amount(number or "0", unit)
     return Budget(
         name,
@@ -310,11 +310,11 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
         raise DecodeError(f"{source}: {visible(str(error), None)}") from None
     for table in (policy.rules, *policy.paths.values()):
         check_words((*table.select, *table.ignore, *table.warning, *table.error), source)
-    for each in policy.ignored:
-        if each.code not in _CODES and not ("-" in each.code and each.code.islower()):
-            raise DecodeError(f'{source}: ignored: "{visible(each.code)}" is not the code of a finding')
-        if not each.reason.strip():
-            raise DecodeError(f"{source}: ignored: {each.code} has no reason")
+    for ignored in policy.ignored:
+        if ignored.code not in _CODES and not ("-" in ignored.code and ignored.code.islower()):
+            raise DecodeError(f'{source}: ignored: "{visible(ignored.code)}" is not the code of a finding')
+        if not ignored.reason.strip():
+            raise DecodeError(f"{source}: ignored: {ignored.code} has no reason")
     for name, size in policy.dims.items():
         if size < 1:
             raise DecodeError(f'{source}: the dimension "{visible(name)}" has the size {size}; sizes are at least 1')

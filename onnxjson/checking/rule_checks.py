@@ -1,18 +1,16 @@
-"""Checks of lint rules that need more than a line; the messages in `onnxjson.checking.catalogue` describe them."""
+"""Checks of graphs and whole models; the messages in `onnxjson.checking.catalogue` describe them."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from onnxjson.checking.linting import NodeSite, Place, Subject, TensorSite, ValueSite
+from onnxjson.checking.linting import Place, Subject, TensorSite
 from onnxjson.model.constants import RANDOM, constant_nodes, is_constant_node
 from onnxjson.model.document import Graph, Node
-from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.operators import ir_version_for, operator_key, operator_table, plain_domain
+from onnxjson.model.operators import ir_version_for, operator_key, plain_domain
 from onnxjson.model.scopes import Scope
 from onnxjson.model.tensors import location_of, raw_bytes
 from onnxjson.storage.external import Resolver
@@ -20,11 +18,6 @@ from onnxjson.storage.external import Resolver
 GraphSite = tuple[Subject, Scope]
 Found = list[Place]
 
-HALF_SMALLEST: Final = 2.0**-24
-"""The smallest positive float16; smaller numbers become zero."""
-
-HALF_LARGEST: Final = 65504.0
-_BIG: Final = 64 << 10
 _LOCAL_PATH: Final = re.compile(r"(?:/home/|/Users/|/root/|[A-Z]:\\Users\\)[\w.-]+")
 _SECRET: Final = re.compile(
     r"AKIA[0-9A-Z]{16}|gh[pousr]_\w{36}|hf_[A-Za-z]{34}|-----BEGIN [A-Z ]*PRIVATE KEY|xox[abp]-[\w-]{10,}|sk-\w{32,}"
@@ -110,12 +103,6 @@ def overridable(site: GraphSite) -> object:
     return (scope.kind == "main" and len(scope.defaults)) or None
 
 
-def is_inverse(site: NodeSite) -> bool:
-    before = site.before(0, "Transpose")
-    one: tuple[int, ...] = before.attributes.get("perm", ()) if before is not None else ()
-    return bool(one) and [one[axis] for axis in site.attributes.get("perm", ())] == list(range(len(one)))
-
-
 def missing_types(site: GraphSite) -> object:
     _, scope = site
     return (scope.kind == "main" and len([name for name in scope.producers if name not in scope.types])) or None
@@ -123,7 +110,7 @@ def missing_types(site: GraphSite) -> object:
 
 def contradicted_initializers(site: GraphSite) -> Found:
     _, scope = site
-    found = []
+    places = []
     for name, position in scope.initializers.items():
         stated, tensor = scope.types.get(name), scope.initializer(name)
         if stated is None or stated.tensor_type is None or tensor is None:
@@ -133,8 +120,8 @@ def contradicted_initializers(site: GraphSite) -> Found:
             size if isinstance(size, int) else tensor.dims[axis] for axis, size in enumerate(dims[: len(tensor.dims)])
         ]
         if stated.dtype != getattr(tensor, "dtype", None) or len(dims) != len(sizes) or tuple(sizes) != tensor.dims:
-            found.append(Place(f"{scope.address}/initializer/{position}", (name, f"{stated}")))
-    return found
+            places.append(Place(f"{scope.address}/initializer/{position}", (name, f"{stated}")))
+    return places
 
 
 def stale_types(site: GraphSite) -> Found:
@@ -167,21 +154,16 @@ def unused_imports(subject: Subject) -> Found:
     ]
 
 
-def deprecated_since(site: NodeSite) -> object:
-    rows = operator_table().rows("", site.node.op_type or "") if not plain_domain(site.node.domain) else ()
-    return rows[0].since_version if rows and rows[0].deprecated else None
-
-
 def first_nodes(wanted: Callable[[str], bool]) -> Callable[[Subject], Found]:
     """Return a check that finds the first node of each wanted domain, without calls of functions."""
 
     def check(subject: Subject) -> Found:
-        found: dict[str, Place] = {}
+        firsts: dict[str, Place] = {}
         for ref in subject.index.nodes():
             domain = plain_domain(ref.node.domain)
-            if wanted(domain) and domain not in found and operator_key(ref.node)[:2] not in subject.functions:
-                found[domain] = Place(ref.address, (domain,))
-        return list(found.values())
+            if wanted(domain) and domain not in firsts and operator_key(ref.node)[:2] not in subject.functions:
+                firsts[domain] = Place(ref.address, (domain,))
+        return list(firsts.values())
 
     return check
 
@@ -201,82 +183,15 @@ def repeated_names(site: GraphSite) -> Found:
     return [Place(f"{scope.address}/node/{place}", (name,)) for place, name in again]
 
 
-def epsilon(site: NodeSite) -> float:
-    found = site.attributes.get("epsilon", 1e-5)
-    return found if isinstance(found, float) else 1e-5
-
-
-def not_finite(site: NodeSite) -> object:
-    for name, value in site.attributes.items():
-        values = value if isinstance(value, tuple) else (value,)
-        if any([isinstance(each, float) and not math.isfinite(each) for each in values]):
-            return name
-    return None
-
-
-def clip_limits(site: NodeSite) -> object:
-    low, high = site.attributes.get("min"), site.attributes.get("max")
-    if site.opset >= 11:
-        low, high = site.number(1), site.number(2)
-    return low is not None and high is not None and low > high and (low, high)
-
-
-def softmax_of_one(site: NodeSite) -> bool:
-    shape = site.shape(0) if site.opset >= 13 else None
-    return shape is not None and shape[site.attributes.get("axis", -1)] == 1
-
-
-def lost_by_cast(site: NodeSite) -> object:
-    import numpy
-
-    array, to = site.array(0), site.attributes.get("to", 0)
-    if array is None or not array.size or array.dtype.kind not in "iuf":
-        return None
-    if to == DATA_TYPES["float16"]:
-        return int((abs(array[numpy.isfinite(array)]) > HALF_LARGEST).sum()) or None
-    if to not in _INTEGERS or array.dtype.kind == "f":
-        return None
-    limits = numpy.iinfo(_INTEGERS[to])
-    return int(((array < limits.min) | (array > limits.max)).sum()) or None
-
-
-_INTEGERS: Final = {DATA_TYPES[name]: name for name in ("int8", "int16", "int32", "uint8", "uint16", "uint32")}
-
-
-def count_not_finite(site: TensorSite) -> object:
-    # A constant of one infinity is the value of a mask.
-    return (site.is_weight and site.floats.size > 1 and site.floats.size - len(site.finite)) or None
-
-
-def count_beyond_half(site: TensorSite) -> object:
-    return (site.tensor.dtype == "float32" and int((abs(site.finite) > HALF_LARGEST).sum())) or None
-
-
-def is_filled(site: TensorSite) -> bool:
-    array = site.array if site.bytes >= _BIG else None
-    return array is not None and bool((array == array.reshape(-1)[0]).all())
-
-
-def fits_half(site: TensorSite) -> bool:
-    if site.tensor.dtype != "float32" or site.bytes < _BIG or not 0 < len(site.finite) == site.floats.size:
-        return False
-    return bool(abs(site.finite).max() <= HALF_LARGEST and bool((site.finite.astype("float16") == site.finite).all()))
-
-
-def fits_int32(site: TensorSite) -> bool:
-    array = site.array if site.tensor.dtype == "int64" and site.bytes >= _BIG else None
-    return array is not None and bool(abs(array).max() < 2**31)
-
-
 def copies(subject: Subject) -> Found:
     first: dict[object, str] = {}
-    found = []
-    for each in subject.tensors:
-        name, size = each.tensor.name or "", TensorSite(subject, each).bytes
-        if each.is_weight and size >= 1024 and (stored := raw_bytes(each.tensor)) is not None:
-            before = first.setdefault((each.tensor.data_type, each.tensor.dims, stored[0]), name)
-            found += [Place(each.address, (name, before, size))] if before != name else []
-    return found
+    duplicates = []
+    for held in subject.tensors:
+        name, size = held.tensor.name or "", TensorSite(subject, held).bytes
+        if held.is_weight and size >= 1024 and (stored := raw_bytes(held.tensor)) is not None:
+            before = first.setdefault((held.tensor.data_type, held.tensor.dims, stored[0]), name)
+            duplicates += [Place(held.address, (name, before, size))] if before != name else []
+    return duplicates
 
 
 def inline_bytes(subject: Subject) -> object:
@@ -323,95 +238,24 @@ def bad_locations(subject: Subject) -> Found:
 def missing_files(subject: Subject) -> Found:
     resolver = None if subject.folder is None else Resolver(subject.folder)
     tried: dict[str, Found] = {}
-    for each in subject.tensors if resolver is not None else ():
-        location = location_of(each.tensor)
+    for held in subject.tensors if resolver is not None else ():
+        location = location_of(held.tensor)
         if location and location not in tried and resolver is not None:
             tried[location] = []
             try:
-                resolver.resolve(each.tensor.external_data, None)
+                resolver.resolve(held.tensor.external_data, None)
             except OnnxJsonError:
-                tried[location] = [Place(each.address, (location,))]
+                tried[location] = [Place(held.address, (location,))]
     return [place for places in tried.values() for place in places]
 
 
 def overlaps(subject: Subject) -> Found:
     ranges: dict[str, list[tuple[int, int, str, str]]] = {}
-    for each in subject.tensors:
-        entries = {entry.key: entry.value or "" for entry in each.tensor.external_data}
+    for held in subject.tensors:
+        entries = {entry.key: entry.value or "" for entry in held.tensor.external_data}
         offset, length = entries.get("offset", "0"), entries.get("length", "")
-        if location_of(each.tensor) and re.fullmatch("[0-9]{1,18}", offset) and re.fullmatch("[0-9]{1,18}", length):
-            its = (int(offset), int(offset) + int(length), each.address, each.tensor.name or "")
-            ranges.setdefault(entries.get("location", ""), []).append(its)
+        if location_of(held.tensor) and re.fullmatch("[0-9]{1,18}", offset) and re.fullmatch("[0-9]{1,18}", length):
+            span = (int(offset), int(offset) + int(length), held.address, held.tensor.name or "")
+            ranges.setdefault(entries.get("location", ""), []).append(span)
     pairs = [pair for members in ranges.values() for pair in pairwise(sorted(members))]
     return [Place(two[2], (two[3], one[3])) for one, two in pairs if two[0] < one[1] and one[:2] != two[:2]]
-
-
-def is_hidden(text: str) -> bool:
-    return bool(re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]", text))
-
-
-def huge_result(site: NodeSite) -> object:
-    array = site.array(0 if site.node.op_type == "ConstantOfShape" else 1)
-    count = 0 if array is None else math.prod([max(int(size), 0) for size in array.reshape(-1)])
-    return count if count > 1 << 31 else None
-
-
-def bad_scale(site: NodeSite) -> object:
-    slots = (1, 4, 6) if (site.node.op_type or "").startswith("QLinear") else (1,)
-    found = [(site.name(slot), site.array(slot)) for slot in slots]
-    scales = [(name, each) for name, array in found if array is not None for each in array.reshape(-1).tolist()]
-    return next((scale for scale in scales if not 0 < scale[1] < math.inf), None)
-
-
-def zero_point_dtype(site: NodeSite) -> object:
-    zero, data = site.dtype(2), site.dtype(0)
-    if site.node.op_type == "QuantizeLinear":
-        result = site.scope.types.get(site.node.output[0])
-        data = None if result is None else result.dtype
-    return zero is not None and bool(data) and zero != data and (zero, data)
-
-
-def _channels(site: NodeSite) -> tuple[int, int, tuple[int | str | None, ...]] | None:
-    """Return the number of scales for each channel, their axis, and the dims; None for one scale or blocks."""
-    scale, shape = site.tensor(1), site.shape(0)
-    if scale is None or len(scale.dims) != 1 or shape is None or site.attributes.get("block_size"):
-        return None
-    return scale.dims[0], site.attributes.get("axis", 1), shape
-
-
-def wrong_axis(site: NodeSite) -> object:
-    found = _channels(site)
-    return found is not None and not -len(found[2]) <= found[1] < len(found[2]) and (found[1], len(found[2]))
-
-
-def wrong_channels(site: NodeSite) -> object:
-    found = _channels(site)
-    size = None if found is None or wrong_axis(site) else found[2][found[1]]
-    return found is not None and isinstance(size, int) and found[0] not in (1, size) and (found[0], size)
-
-
-def back_and_forth(site: NodeSite, *, same: bool) -> bool:
-    """Whether a node quantizes what was dequantized with the same, or with another, scale and zero point."""
-    other = site.before(0, "DequantizeLinear")
-    if other is None:
-        return False
-    if all([site.name(slot) == other.name(slot) for slot in (1, 2)]):
-        return same
-    pairs = [(site.array(slot), other.array(slot)) for slot in (1, 2) if site.name(slot) or other.name(slot)]
-    known = [(one.tolist(), two.tolist()) for one, two in pairs if one is not None and two is not None]
-    return len(known) == len(pairs) and all([one == two for one, two in known]) == same
-
-
-def has_zero_point(site: NodeSite) -> bool:
-    zeros = site.array(2)
-    return site.is_constant(0) and site.dtype(0) == "int8" and zeros is not None and bool(zeros.any())
-
-
-def half_quantized(site: NodeSite) -> bool:
-    weights = site.before(1, "DequantizeLinear")
-    return weights is not None and weights.is_constant(0) and site.before(0, "DequantizeLinear") is None
-
-
-def invented_name(site: ValueSite) -> object:
-    names = [each for each in site.dims if isinstance(each, str) and re.match(r"unk__|.*_dim_\d+$|s\d+$", each)]
-    return names[0] if names and site.is_interface else None

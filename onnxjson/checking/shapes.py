@@ -152,14 +152,14 @@ def _follows(dim: str | None, names: frozenset[str]) -> bool:
 def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
     """Return the computed values with a size that is not known, or has a name that no input has."""
     names = _input_names(model)
-    found = {}
+    open_values = {}
     for scope in index_of(model).scopes:
         if scope.kind in ("main", "subgraph"):
             for name in produced(scope):
                 stated = scope.types.get(name)
                 if not _is_closed(None if stated is None else stated.shape, names):
-                    found[scope.address, name] = scope
-    return found
+                    open_values[scope.address, name] = scope
+    return open_values
 
 
 def _with_inferred_types(model: Model, folder: Path | None) -> Model:

@@ -55,13 +55,13 @@ def apply_command(
     for place in () if request.in_place else map(request.place, request.paths):
         if place is not None and place.exists() and change.exists() and place.samefile(change):
             raise OutputError(f"{place} is the change itself; name another file")
-    found = _read_change(change)
-    if (reverse or same_base) and not isinstance(found, Patch):
+    read_change = _read_change(change)
+    if (reverse or same_base) and not isinstance(read_change, Patch):
         option = "--reverse" if reverse else "--same-base"
         raise click.UsageError(
             f"{option} is for patches, but {change} is a script; `onnxjson diff --format patch` writes a patch"
         )
-    applied = _Change(found.invert() if reverse and isinstance(found, Patch) else found, same_base)
+    applied = _Change(read_change.invert() if reverse and isinstance(read_change, Patch) else read_change, same_base)
     ctx.exit(changing.run(request, applied, applied.warn_of_missing_files))
 
 
@@ -123,7 +123,7 @@ def _read_change(path: Path) -> Patch | Script | PythonScript:
 
 def _format(head: bytes) -> str:
     """The format that a text states; without one that of a patch, whose reader reports what is missing."""
-    found = _FORMAT.search(head)
-    if found is None:
+    stated = _FORMAT.search(head)
+    if stated is None:
         return _SCRIPT if b'"edits"' in head else _PATCH
-    return found[1].decode("utf-8", "replace")
+    return stated[1].decode("utf-8", "replace")

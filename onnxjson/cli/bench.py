@@ -131,12 +131,12 @@ def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
 
 
 def _variants(preset: str | None, variants: Sequence[Variant]) -> list[Variant]:
-    found = [*map(parse_variant, PRESETS[preset] if preset else ()), *variants]
-    names = [each.name for each in found]
+    chosen = [*map(parse_variant, PRESETS[preset] if preset else ()), *variants]
+    names = [each.name for each in chosen]
     for name in names:
         if names.count(name) > 1:
             raise click.UsageError(f"two variants have the name {output.quoted(name)}")
-    return found
+    return chosen
 
 
 def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
@@ -170,15 +170,15 @@ def _with_costs(report: BenchReport, models: Sequence[tuple[str, str, bytes]]) -
     """Return the report with the MACs of each model that was made, at the sizes of the benchmark."""
     from onnxjson.checking.cost import cost_of, known_dims
 
-    found: dict[tuple[str, str], int | str | None] = {}
+    macs: dict[tuple[str, str], int | str | None] = {}
     for name, variant, data in models:
         model = serde.parse(data).model
         try:
             cost = cost_of(model, None, known_dims(report.sizes.get(name, {}), model), details=False)
-            found[name, variant] = None if cost.unknown else cost.macs
+            macs[name, variant] = None if cost.unknown else cost.macs
         except OnnxJsonError as error:
             output.warn(f"{name}, {variant}: without cost: {error}")
-    rows = [msgspec.structs.replace(row, macs=found.get((row.model, row.variant))) for row in report.rows]
+    rows = [msgspec.structs.replace(row, macs=macs.get((row.model, row.variant))) for row in report.rows]
     return msgspec.structs.replace(report, rows=tuple(rows))
 
 

@@ -140,10 +140,10 @@ Change = Callable[[Path, Loaded], Changed]
 
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
     """Change every model, also after a failure of one; call `after` with each written file. Return the exit code."""
-    code, found = 0, list[dict[str, object]]()
+    code, outcomes = 0, list[dict[str, object]]()
     for path in output.numbered(request.paths):
         try:
-            found.append(_one(request, path, change, after))
+            outcomes.append(_one(request, path, change, after))
         except Exception as error:
             if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
                 raise
@@ -151,9 +151,9 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
             if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
                 named = in_model(error, path)
             code = output.report_failure(named)
-            found.append({"model": str(path), "error": str(error)})
+            outcomes.append({"model": str(path), "error": str(error)})
     if request.view.form == "json":
-        request.view.write([as_json(found) + "\n"])
+        request.view.write([as_json(outcomes) + "\n"])
     return code
 
 
@@ -171,9 +171,9 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
     weights = None if request.weights_from is None else files.load(request.weights_from).model
     if (place := request.place(path)) is not None and not request.in_place:
         refuse_sources(place, path, loaded.model, request.weights_from)
-    whole = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
+    complete = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
     with output.working(f"changing {path}"):
-        changed = change(path, whole)
+        changed = change(path, complete)
     if not (changed.is_judged or request.unloadable):
         from onnxjson.editing.sandbox import worker
         from onnxjson.running.loading import require_loadable
@@ -182,7 +182,7 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
             advice = "; nothing was written"
             if request.unloadable is not None:
                 advice += f"; {UnloadableError.option} writes it anyway"
-            tried = require_loadable(whole.model, changed.model, path.parent, worker(), advice=advice)
+            tried = require_loadable(complete.model, changed.model, path.parent, worker(), advice=advice)
         changed = changed._replace(notes=(*changed.notes, *tried))
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
@@ -205,14 +205,14 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
 
 def _data(request: Request, path: Path, before: Model, changed: Changed, place: Path | None) -> dict[str, object]:
     """Return what was done, or with --dry-run would be done, as JSON has it."""
-    found: dict[str, object] = {"model": str(path), "written": None if place is None else str(place)}
-    found |= {"changed": changed.model != before, "notes": changed.notes, **(changed.details or {})}
+    data: dict[str, object] = {"model": str(path), "written": None if place is None else str(place)}
+    data |= {"changed": changed.model != before, "notes": changed.notes, **(changed.details or {})}
     if request.dry_run:
         from onnxjson.rendering.reports import diff_json
 
         difference = report(diff_models(before, changed.model, paths=(path, path)), str(path), "after the change")
-        found["diff"] = Json("".join(diff_json(difference)))
-    return found
+        data["diff"] = Json("".join(diff_json(difference)))
+    return data
 
 
 def _with_weights(model: Model, weights: Model) -> Model:

@@ -89,7 +89,7 @@ def check_command(
     wanted = _Wanted(_policy(policy_file, select), **given)
     if wanted.policy is None and any(given.values()):
         raise click.UsageError("--base, --new-since and --fix are for rules and budgets: add --policy or --select")
-    found: list[Finding] = []
+    all_findings: list[Finding] = []
     code = checked = 0
     with checking.new_worker() if deep else nullcontext() as worker:
         for path in output.numbered(paths):
@@ -103,22 +103,22 @@ def check_command(
                 if not failure:
                     continue
                 code = failure
-                found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
+                all_findings.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
                 continue
             checked += 1
-            found += of_file
+            all_findings += of_file
             if view.form == "text":
                 output.findings_data(of_file, coloured=view.coloured)
             has_errors = any(finding.severity == "error" for finding in of_file)
             if not code and not has_errors and any(finding.code == checking.UNFINISHED for finding in of_file):
                 code = WorkerError.exit_code
     if view.form == "json":
-        view.write_objects([msgspec.structs.asdict(each) for each in found])
+        view.write_objects([msgspec.structs.asdict(each) for each in all_findings])
     elif view.form != "text":
         from onnxjson.rendering.ci_reports import findings_text
 
-        view.write(findings_text(found, view.form, [str(path) for path in paths]))
-    severities = Counter(each.severity for each in found if each.code != _NOT_CHECKED)
+        view.write(findings_text(all_findings, view.form, [str(path) for path in paths]))
+    severities = Counter(each.severity for each in all_findings if each.code != _NOT_CHECKED)
     if checked:
         counts = [output.counted(severities[each], each) for each in SEVERITIES if severities[each]]
         output.talk(f"{output.counted(checked, 'file')}: {', '.join(counts) or 'no errors'}")
@@ -161,8 +161,8 @@ def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) 
     with suppress(OnnxJsonError):  # missing blobs are findings already
         model = files.bind_digests(model, folder=path.parent, weights_from=None)
     target = judged(policy, name, model, path.parent, loaded.identity.size)
-    found, ignored = findings_of(policy, target, others)
-    if wanted.fix and (edits := fixes_of(policy.rules_for(name), found)):
+    of_policy, ignored = findings_of(policy, target, others)
+    if wanted.fix and (edits := fixes_of(policy.rules_for(name), of_policy)):
         _fix(path, edits)
         others, fixed = checking.read_file(path, None)
         return _judged(path, fixed or loaded, others, wanted._replace(fix=False))
@@ -172,17 +172,17 @@ def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) 
             before = judged(policy, name, side.model, side.path.parent, os.stat(side.path).st_size)
             before, _ = measure(policy, before, side.path, None)
             if wanted.new_since is not None:
-                codes = {each.code for each in found}
+                codes = {each.code for each in of_policy}
                 of_base = findings_of(policy, before, checking.check(side.model), codes)[0]
-                found = new_findings(found, of_base, align_layouts(side.model, model))
+                of_policy = new_findings(of_policy, of_base, align_layouts(side.model, model))
         target, problems = measure(policy, target, path, None if side is None else side.path)
     verdicts = verdicts_of(policy, target, before)
     for problem in problems:
         output.warn(f"{path}: not measured: {problem}")
     if ignored:
         output.talk(f"{path}: {output.counted(ignored, 'finding')} ignored with a reason")
-    of_rules = checking.located(path, loaded, [each for each in found if not each.line])
-    return [*[each for each in found if each.line], *of_rules, *budget_findings(verdicts, str(path))]
+    of_rules = checking.located(path, loaded, [each for each in of_policy if not each.line])
+    return [*[each for each in of_policy if each.line], *of_rules, *budget_findings(verdicts, str(path))]
 
 
 @contextmanager

@@ -28,6 +28,8 @@ from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.identity import open_source
 
+with_external: Final = options.option("--with-external", "Copy weights in other files to the folder of OUT.")
+
 
 class Moves(NamedTuple):
     """Options for weights in other files."""
@@ -55,8 +57,6 @@ def _checked(**values: Any) -> Moves:
         raise click.UsageError("--data-file is a name without a folder: data files are next to the model")
     return moves
 
-
-with_external: Final = options.option("--with-external", "Copy weights in other files to the folder of OUT.")
 
 moves_options: Final = options.gathered(
     options.together(
@@ -113,16 +113,16 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         if moves.tensors is not None and not result.moved:
             raise SelectorError(f"no constant that can move is called {output.quoted(moves.tensors)}")
         with ExitStack() as stack:
-            for each in result.new_files:
-                stack.enter_context(external_files.removed_on_failure(each, place))
+            for written in result.new_files:
+                stack.enter_context(external_files.removed_on_failure(written, place))
             if result.moved:
                 _check_size(result.model, place, form, moves)
             _copy(changed, source, place, moves)
             yield result.model
         if result.moved:
-            for each in result.new_files or [data_file]:
+            for written in result.new_files or [data_file]:
                 count = "" if moves.shard_size else f", {output.counted(result.moved, 'tensor')}"
-                output.talk(f"wrote {each} ({output.size(each)}{count})")
+                output.talk(f"wrote {written} ({output.size(written)}{count})")
         else:
             output.talk(f"no raw tensor has {threshold:,} bytes or more, so {data_file} was not written")
         if result.left:
@@ -281,12 +281,12 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     """Print findings about the model, and what the new form loses; it is converted nevertheless."""
     of_model = checking.of_model(source, loaded, most=output.SHOWN)
     shown = [msgspec.structs.replace(each, severity="warning") for each in of_model[: output.SHOWN]]
-    found = [*loaded.warnings, *shown, *of_model[output.SHOWN :]]
+    findings = [*loaded.warnings, *shown, *of_model[output.SHOWN :]]
     if lossy and form == "protojson":
         from onnxjson.codecs import protojson
 
-        found += checking.located(source, loaded, list(protojson.losses(loaded.model)))
-    output.findings(found, limit=output.SHOWN)
+        findings += checking.located(source, loaded, list(protojson.losses(loaded.model)))
+    output.findings(findings, limit=output.SHOWN)
 
 
 @options.command("fmt")
@@ -316,11 +316,11 @@ def fmt_command(
     only_check = given["only_check"]
     if only_check and prunes:
         raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")
-    code, found = 0, list[dict[str, object]]()
+    code, outcomes = 0, list[dict[str, object]]()
     for path in output.numbered(paths):
         try:
             is_changed = _format(path, **given)
-            found.append({"model": str(path), "changed": is_changed, "written": is_changed and not only_check})
+            outcomes.append({"model": str(path), "changed": is_changed, "written": is_changed and not only_check})
             if is_changed and only_check:
                 code = code or 1
                 if form != "json":
@@ -329,9 +329,9 @@ def fmt_command(
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
             code = output.leave_or_report(path, error) or code
-            found.append({"model": str(path), "error": str(error)})
+            outcomes.append({"model": str(path), "error": str(error)})
     if form == "json":
-        reports.View("json").write([as_json(found) + "\n"])
+        reports.View("json").write([as_json(outcomes) + "\n"])
     ctx.exit(code)
 
 

@@ -109,11 +109,11 @@ def diff_command(
         ctx.exit(0 if code == 1 and exit_zero else code)
     with ExitStack() as stack:
         with sharing_graphs():
-            found = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]
+            sides = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]
         if view.destination is not None:
-            for side in found:
+            for side in sides:
                 refuse_sources(view.destination, side.path, side.model, None)
-        differs, problems = compare(found[0], found[1], wanted)
+        differs, problems = compare(sides[0], sides[1], wanted)
     for problem in problems:
         output.warn(problem)
     if problems:

@@ -137,33 +137,36 @@ def compare_all(changes: list[Change], options: Options) -> int:
     if not changes:
         output.talk("no models changed")
     compared = [_compared(change, replace(options, prefix=f"m{number}")) for number, change in enumerate(changes)]
-    found = [each for each in compared if each is not None]
-    for problem in [problem for each in found if not each.failure for problem in each.problems]:
+    compared_models = [each for each in compared if each is not None]
+    for problem in [problem for each in compared_models if not each.failure for problem in each.problems]:
         output.warn(problem)
-    if options.form != "patch" and (found or options.form in ("html", "json") or options.view.destination is not None):
-        pieces = list(_JOINED[options.form](found))
+    if options.form != "patch" and (
+        compared_models or options.form in ("html", "json") or options.view.destination is not None
+    ):
+        pieces = list(_JOINED[options.form](compared_models))
         if options.reports is not None and options.form == "text":
             lines = [f"{line}\n" for line in _table(options.reports)]
             pieces = [*lines, "\n", *pieces] if options.verbose else lines
         _emit(pieces, options.view)
-    code = next((each.failure for each in found if each.failure), 0)
-    if code or any(each.problems for each in found):
+    code = next((each.failure for each in compared_models if each.failure), 0)
+    if code or any(each.problems for each in compared_models):
         return code or INCOMPLETE
-    return 1 if any(each.differs for each in found) else 0
+    return 1 if any(each.differs for each in compared_models) else 0
 
 
-def _table(found: Sequence[Report]) -> list[str]:
+def _table(reports_of_models: Sequence[Report]) -> list[str]:
     """Return a row for the base, and one for each model that is compared with it."""
-    if not found:
+    if not reports_of_models:
         return []
-    base = found[0]
+    base = reports_of_models[0]
     heads = ("model", "nodes", "matched", "parameters", "bytes", "changes")
     first = (base.base_name, f"{base.nodes.before:,}", "", f"{base.parameters.before:,}", size(base.bytes.before), "")
     rows = [heads, first]
-    for each in found:
-        changes = listed([f"{count:,} {kind}" for kind, count in places_of(each.events).items()], 4) or "the same"
-        figures = f"{each.nodes.after:,}", f"{each.matched:,}", f"{each.parameters.after:,}", size(each.bytes.after)
-        rows.append((each.target_name, *figures, changes if not each.incomplete else f"{changes}; not all compared"))
+    for report in reports_of_models:
+        changes = listed([f"{count:,} {kind}" for kind, count in places_of(report.events).items()], 4) or "the same"
+        counts = f"{report.nodes.after:,}", f"{report.matched:,}", f"{report.parameters.after:,}"
+        doubt = "; not all compared" if report.incomplete else ""
+        rows.append((report.target_name, *counts, size(report.bytes.after), changes + doubt))
     return table(rows, reports.width(), right=range(1, 5), indent=0)
 
 
@@ -266,63 +269,64 @@ def _whole(side: Side, status: Status, options: Options) -> str:
     return output.counted(sum(1 for _ in walk(side.model, Node)), "node")
 
 
-def _plain(found: list[_Compared]) -> Iterator[str]:
+def _plain(compared: list[_Compared]) -> Iterator[str]:
     """Texts, separated by blank lines."""
     separator = ""
-    for each in found:
-        is_plain = each.has_report or each.failure
-        if text := each.text if is_plain else f"{output.line(each.path)} {each.status}: {each.text}\n":
+    for file in compared:
+        is_plain = file.has_report or file.failure
+        head = "" if is_plain else f"{output.line(file.path)} {file.status}: "
+        if text := head + file.text + ("" if is_plain else "\n"):
             yield separator + text
             separator = "\n"
 
 
-def _json(found: list[_Compared]) -> Iterator[str]:
+def _json(compared: list[_Compared]) -> Iterator[str]:
     from onnxjson.rendering.reports import DIFFS_FORMAT
 
     yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['
     separator = "\n"
-    for each in found:
-        names = {key: version and version.name for key, version in each.change._asdict().items()}
-        text = as_json({"status": each.status, **names, **({"error": each.problems[0]} if each.failure else {})}, None)
-        yield separator + (f'{text[:-1]}, "diff":\n{each.text.rstrip()}}}' if each.has_report else text)
+    for file in compared:
+        names = {key: version and version.name for key, version in file.change._asdict().items()}
+        text = as_json({"status": file.status, **names, **({"error": file.problems[0]} if file.failure else {})}, None)
+        yield separator + (f'{text[:-1]}, "diff":\n{file.text.rstrip()}}}' if file.has_report else text)
         separator = ",\n"
-    yield "\n]}\n" if found else "]}\n"
+    yield "\n]}\n" if compared else "]}\n"
 
 
-def _markdown(found: list[_Compared]) -> Iterator[str]:
+def _markdown(compared: list[_Compared]) -> Iterator[str]:
     from onnxjson.rendering.markdown_reports import LARGEST, code
 
     left = LARGEST
-    for position, each in enumerate(found):
-        text = "\n" * (position > 0) + each.text
-        if each.failure:
-            text += f"### {code(each.path)}\n\n⚠️ {code(each.problems[0], 400)}\n"
-        elif not each.has_report:
-            text = "\n" * (position > 0) + f"### {code(each.path)} {each.status}\n\n{each.text}.\n"
+    for position, file in enumerate(compared):
+        text = "\n" * (position > 0) + file.text
+        if file.failure:
+            text += f"### {code(file.path)}\n\n⚠️ {code(file.problems[0], 400)}\n"
+        elif not file.has_report:
+            text = "\n" * (position > 0) + f"### {code(file.path)} {file.status}\n\n{file.text}.\n"
         left -= len(text)
         if left < 0 and position:
-            yield f"\n*{output.counted(len(found) - position, 'more model')} left out.*\n"
+            yield f"\n*{output.counted(len(compared) - position, 'more model')} left out.*\n"
             return
         yield text
-    if not found:
+    if not compared:
         yield "No models changed.\n"
 
 
-def _html(found: list[_Compared]) -> Iterator[str]:
+def _html(compared: list[_Compared]) -> Iterator[str]:
     from onnxjson.rendering.diff_html import html_page, page_code, page_text
 
     links = "".join(
-        f'<li><a class="kind" href="#m{number}">{page_text(each.path)}</a></li>' for number, each in enumerate(found)
+        f'<li><a class="kind" href="#m{number}">{page_text(each.path)}</a></li>' for number, each in enumerate(compared)
     )
-    content = [f'<ul class="badges">{links}</ul>\n'] if len(found) > 1 else []
-    for number, each in enumerate(found):
-        text = each.text
-        if each.failure:
-            text = f'<h1>{page_code(each.path)}</h1>\n<p class="problem">{page_text(each.problems[0])}</p>\n'
-        elif not each.has_report:
-            text = f"<h1>{page_code(each.path)} {each.status}</h1>\n<p>{page_text(each.text)}</p>\n"
+    content = [f'<ul class="badges">{links}</ul>\n'] if len(compared) > 1 else []
+    for number, file in enumerate(compared):
+        text = file.text
+        if file.failure:
+            text = f'<h1>{page_code(file.path)}</h1>\n<p class="problem">{page_text(file.problems[0])}</p>\n'
+        elif not file.has_report:
+            text = f"<h1>{page_code(file.path)} {file.status}</h1>\n<p>{page_text(file.text)}</p>\n"
         content.append(f'<section id="m{number}">\n{text}</section>\n')
-    title = output.counted(len(found), "model") if len(found) != 1 else found[0].path
+    title = output.counted(len(compared), "model") if len(compared) != 1 else compared[0].path
     return html_page(title, content or ["<p>No models changed.</p>\n"], "onnxjson diff")
 
 

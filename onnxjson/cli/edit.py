@@ -212,11 +212,12 @@ class _Session(NamedTuple):
         self.editing.drop_orphans = self.editing.drop_orphans or answer == "d"
         return next(((finding.line, finding.column) for finding in shown if finding.line), None), answer == "e"
 
-    def _short(self, found: Sequence[Finding]) -> list[Finding]:
+    def _short(self, findings: Sequence[Finding]) -> list[Finding]:
         """Findings with the short name of the draft, which the user has just seen in the editor."""
         draft = str(self.draft.path)
         return [
-            msgspec.structs.replace(each, file=self.draft.path.name) if each.file == draft else each for each in found
+            msgspec.structs.replace(each, file=self.draft.path.name) if each.file == draft else each
+            for each in findings
         ]
 
     def _is_wanted(self, proposal: Proposal) -> str:
@@ -294,34 +295,34 @@ def undo_save_command(path: Path, *, lists: bool, number: int | None, redo: bool
     """
     if sum([lists, number is not None, redo]) > 1:
         raise click.UsageError("--list, --to and --redo exclude each other")
-    found = history(path)
+    versions = history(path)
     if lists:
-        reports.show(map(output.line, _versions(path, found)))
+        reports.show(map(output.line, _versions(path, versions)))
         return
-    position = found.neighbour(1 if redo else -1) if number is None else number - 1
-    if position == found.present and found.sha256:
+    position = versions.neighbour(1 if redo else -1) if number is None else number - 1
+    if position == versions.present and versions.sha256:
         output.talk(f"{path} is version {number} already")
         return
-    if position >= len(found.kept):
-        raise click.UsageError(f"there is no version {number}; --list shows {len(found.kept)}")
-    changes = _changes(path, path, found.kept[position].file) if found.sha256 else ""
-    restore(found, position)
+    if position >= len(versions.kept):
+        raise click.UsageError(f"there is no version {number}; --list shows {len(versions.kept)}")
+    changes = _changes(path, path, versions.kept[position].file) if versions.sha256 else ""
+    restore(versions, position)
     version = f"version {position + 1} of {len(history(path).kept)}"
     output.talk(f"restored {path} ({output.size(path)}), {version}{changes and ': '}{changes}")
 
 
-def _versions(path: Path, found: History) -> Iterator[str]:
+def _versions(path: Path, versions: History) -> Iterator[str]:
     """Yield a line for each version, newest first; the present content is one even if no backup has it."""
-    places = [backup.file for backup in found.kept]
-    replaced = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(backup.time_ns / 1e9)) for backup in found.kept]
-    if found.sha256 and found.present == len(places):
+    places = [backup.file for backup in versions.kept]
+    replaced = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(backup.time_ns / 1e9)) for backup in versions.kept]
+    if versions.sha256 and versions.present == len(places):
         places.append(path)
         replaced.append("not replaced")
     yield "     replaced                  size  change"
     for number in range(len(places), 0, -1):
         place = places[number - 1]
         change = _changes(path, places[number - 2], place) if number > 1 else "oldest"
-        mark = "*" if number - 1 == found.present and found.sha256 else " "
+        mark = "*" if number - 1 == versions.present and versions.sha256 else " "
         yield f"{mark} {number:>2}  {replaced[number - 1]:<19}  {size(place.stat().st_size):>9}  {change}"
 
 

@@ -188,7 +188,7 @@ def _range(text: str) -> tuple[float, float]:
 
 def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
     """Tolerances by dtype, from ``DTYPE=REL[,ABS]``."""
-    found: dict[str, Tolerance] = {}
+    by_dtype: dict[str, Tolerance] = {}
     for name, text in given:
         relative, _, absolute = text.partition(",")
         limits = [_number(each, "--tolerance") for each in (relative, absolute or "0")]
@@ -204,8 +204,8 @@ def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
                 param_hint="--tolerance",
             )
         tolerance = Tolerance(relative=limits[0], absolute=limits[1])
-        found.update(dict.fromkeys(TOLERANCES if name == "all" else [dtype], tolerance))
-    return found
+        by_dtype.update(dict.fromkeys(TOLERANCES if name == "all" else [dtype], tolerance))
+    return by_dtype
 
 
 def progress(update: Callable[[str], None], text: str, total: int, kind: type) -> Callable[[Report], None]:

@@ -87,26 +87,26 @@ def find_command(
     onnxjson find m.onnx 'Mul($x, Sigmoid($x))' --why
     """
     paths, wanted, node = _sort_out(words, why, rules)
-    code, found, operators, opsets = 0, list[_Found](), set[str](), dict[str, int]()
+    code, by_rule, operators, opsets = 0, list[_Found](), set[str](), dict[str, int]()
     for path in output.numbered(paths):
         try:
             with output.working(f"searching {path}"):
-                found += _search(path, wanted, node, operators, opsets, overlapping=overlapping, tolerance=relative)
+                by_rule += _search(path, wanted, node, operators, opsets, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
             failure = output.leave_or_report(path, error)
             code = failure or code
-    for rule in wanted if found else ():
+    for rule in wanted if by_rule else ():
         for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id), opsets=opsets)):
             output.warn(f"{rule.id}: {text}" if rule.id else text)
     if only_count:
-        view.present(text=lambda: _counts(paths, found), json=lambda: _count_objects(paths, found))
+        view.present(text=lambda: _counts(paths, by_rule), json=lambda: _count_objects(paths, by_rule))
     else:
-        view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
-        number = sum(len(each.matches) for each in found)
-        if found:
-            searched = counted(len({each.path for each in found}), "model")
+        view.present(text=lambda: _lines(by_rule, several=len(paths) > 1), json=lambda: list(_objects(by_rule)))
+        number = sum(len(each.matches) for each in by_rule)
+        if by_rule:
+            searched = counted(len({each.path for each in by_rule}), "model")
             output.talk(f"{searched}: {number:,} match{'es' * (number != 1)}")
-    ctx.exit(code or (0 if any(each.matches for each in found) else 1))
+    ctx.exit(code or (0 if any(each.matches for each in by_rule) else 1))
 
 
 def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -> int:
@@ -117,12 +117,12 @@ def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -
     if starts is None:
         raise click.UsageError(f"--fusion is one of {', '.join(FUSIONS)}, not {output.quoted(fusion)}")
     wanted = [rule for rule in read_rules(SHIPPED) if rule.id.startswith(starts)]
-    found: list[_Found] = []
+    by_rule: list[_Found] = []
     for path in output.numbered(paths):
         with output.working(f"searching {path}"):
-            found += _search(path, wanted, _ALL, set(), {}, overlapping=True, tolerance=TOLERANCE)
-    view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
-    return 0 if any(each.matches for each in found) else 1
+            by_rule += _search(path, wanted, _ALL, set(), {}, overlapping=True, tolerance=TOLERANCE)
+    view.present(text=lambda: _lines(by_rule, several=len(paths) > 1), json=lambda: list(_objects(by_rule)))
+    return 0 if any(each.matches for each in by_rule) else 1
 
 
 def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tuple[list[Path], list[Rule], str | None]:
@@ -176,48 +176,48 @@ def _counts(paths: Sequence[Path], found: Sequence[_Found]) -> Iterator[str]:
         yield str(each["count"]) if len(paths) == 1 else f"{visible(str(each['model']), None)}:{each['count']}"
 
 
-def _count_objects(paths: Sequence[Path], found: Sequence[_Found]) -> list[dict[str, object]]:
-    searched = {each.path for each in found}
+def _count_objects(paths: Sequence[Path], by_rule: Sequence[_Found]) -> list[dict[str, object]]:
+    searched = {each.path for each in by_rule}
     return [
-        {"model": str(path), "count": sum(len(each.matches) for each in found if each.path == path)}
+        {"model": str(path), "count": sum(len(each.matches) for each in by_rule if each.path == path)}
         for path in paths
         if path in searched
     ]
 
 
-def _objects(found: Sequence[_Found]) -> Iterator[dict[str, object]]:
-    for each in found:
-        head = {"model": str(each.path)} | ({"rule": each.rule.id} if each.rule.id else {})
-        for match in each.matches:
+def _objects(by_rule: Sequence[_Found]) -> Iterator[dict[str, object]]:
+    for of_rule in by_rule:
+        head = {"model": str(of_rule.path)} | ({"rule": of_rule.rule.id} if of_rule.rule.id else {})
+        for match in of_rule.matches:
             yield head | {"nodes": [ref.address for ref in match.nodes], "bindings": match.names}
-        if each.absent:
-            yield head | {"absent": each.absent}
-        for miss in each.misses:
+        if of_rule.absent:
+            yield head | {"absent": of_rule.absent}
+        for miss in of_rule.misses:
             yield head | {
                 "near": miss.root.address, "matched": miss.matched, "wanted": miss.wanted,
                 "reasons": miss.reasons, "addresses": miss.addresses,
             }  # fmt: skip
 
 
-def _lines(found: Sequence[_Found], *, several: bool) -> Iterator[str]:
+def _lines(by_rule: Sequence[_Found], *, several: bool) -> Iterator[str]:
     shown: Path | None = None
-    for each in found:
-        if not each.matches and not each.misses and not each.absent:
+    for of_rule in by_rule:
+        if not of_rule.matches and not of_rule.misses and not of_rule.absent:
             continue
-        if several and each.path != shown:
-            yield f"{'' if shown is None else chr(10)}{visible(str(each.path), None)}"
-            shown = each.path
-        if each.rule.id:
-            yield f"{each.rule.severity}[{visible(each.rule.id)}]: {visible(each.rule.message, None)}"
-        for match in each.matches:
+        if several and of_rule.path != shown:
+            yield f"{'' if shown is None else chr(10)}{visible(str(of_rule.path), None)}"
+            shown = of_rule.path
+        if of_rule.rule.id:
+            yield f"{of_rule.rule.severity}[{visible(of_rule.rule.id)}]: {visible(of_rule.rule.message, None)}"
+        for match in of_rule.matches:
             yield _called(match.root) + "".join(
                 [f"  {name} = {visible(str(value))}" for name, value in match.names.items()]
             )
-        if each.absent:
-            yield f"the model has no {listed(each.absent, word='and')}"
-        if each.misses:
+        if of_rule.absent:
+            yield f"the model has no {listed(of_rule.absent, word='and')}"
+        if of_rule.misses:
             yield "nearest misses"
-        for miss in each.misses:
+        for miss in of_rule.misses:
             yield f"{_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}"
             yield from [f"    {reason}" for reason in miss.reasons]
 

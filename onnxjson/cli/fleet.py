@@ -115,12 +115,12 @@ class FleetCommand(options.Command):
         if base is None or {"-h", "--help"} & set(args):
             return super().parse_args(ctx, args)
         here = set(_HERE.split())
-        own = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        theirs = [each for each in base.params if isinstance(each, click.Option) and not here & set(each.opts)]
-        for option in own:
-            theirs = [each for each in theirs if set(each.opts).isdisjoint(option.opts)]
+        of_fleet = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        of_command = [each for each in base.params if isinstance(each, click.Option) and not here & set(each.opts)]
+        for option in of_fleet:
+            of_command = [each for each in of_command if set(each.opts).isdisjoint(option.opts)]
         # Two commands can use one name for different options, so the parser gets other names.
-        copies = [copy(each) for each in (*own, *theirs)]
+        copies = [copy(each) for each in (*of_fleet, *of_command)]
         for position, option in enumerate(copies):
             option.name = str(position)
         both = click.Command(self.name, params=[*copies])
@@ -130,7 +130,7 @@ class FleetCommand(options.Command):
         for used in dict.fromkeys(order):
             if isinstance(used, click.Option) and used.name is not None:
                 spelled = _spelled(used, given[used.name])
-                tokens[int(used.name) >= len(own)].extend(spelled)
+                tokens[int(used.name) >= len(of_fleet)].extend(spelled)
                 tokens[2].extend(spelled if spelled[0] in shared else [])
         arguments = [each for each in base.params if isinstance(each, click.Argument)]
         base.make_context(self.name, [*tokens[1], "--", *(["m.onnx"] * len(arguments))])  # finds wrong options
@@ -302,19 +302,21 @@ class _Fleet:
             if not report.parent.is_dir():
                 raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
         if self.given.get("in_place"):
-            for each in sources:
-                if not os.path.lexists(each.model):
-                    raise OutputError(f"{output.quoted(each.shown)} is not a file, so -i cannot change it; use -o DIR")
+            for source in sources:
+                if not os.path.lexists(source.model):
+                    raise OutputError(
+                        f"{output.quoted(source.shown)} is not a file, so -i cannot change it; use -o DIR"
+                    )
         if self.job.folder is None:
             return
-        places: dict[str, Source] = {os.path.realpath(each.model): each for each in sources}
-        for each in sources:
+        places: dict[str, Source] = {os.path.realpath(source.model): source for source in sources}
+        for source in sources:
             try:
-                place = os.path.realpath(self.job.place(each))
+                place = os.path.realpath(self.job.place(source))
             except ValueError:
                 continue  # a failed row
-            if (other := places.setdefault(place, each)) is not each or place == os.path.realpath(each.model):
-                names = f"{output.quoted(each.shown)} and {output.quoted(other.shown)}"
+            if (other := places.setdefault(place, source)) is not source or place == os.path.realpath(source.model):
+                names = f"{output.quoted(source.shown)} and {output.quoted(other.shown)}"
                 raise OutputError(f"{output.quoted(place)} would be written for {names}; use another folder")
 
     def _missing_folders(self, sources: Sequence[Source]) -> list[Path]:
@@ -377,12 +379,12 @@ class _Fleet:
         pairs: dict[str, str] = {}
         for kind in ("model", "structure"):
             places: dict[str, list[str]] = {}
-            for each in added:
-                if each.model in keys and each.model not in pairs.values():
-                    places.setdefault(keys[each.model][kind], []).append(each.model)
-            for each in removed:
-                if each.model in keys and each.model not in pairs and places.get(keys[each.model][kind]):
-                    pairs[each.model] = places[keys[each.model][kind]].pop(0)
+            for source in added:
+                if source.model in keys and source.model not in pairs.values():
+                    places.setdefault(keys[source.model][kind], []).append(source.model)
+            for source in removed:
+                if source.model in keys and source.model not in pairs and places.get(keys[source.model][kind]):
+                    pairs[source.model] = places[keys[source.model][kind]].pop(0)
         return pairs
 
 
@@ -398,12 +400,12 @@ def _united(lists: Sequence[Sequence[Source]]) -> list[Source]:
 
 def _by_path(sources: Sequence[Source]) -> dict[str, Source]:
     """The models of a root by relative path; two with the same one are a UsageError."""
-    found: dict[str, Source] = {}
-    for each in sources:
-        if (other := found.setdefault(each.relative, each)) is not each:
-            names = f"{output.quoted(other.shown)} and {output.quoted(each.shown)}"
+    by_path: dict[str, Source] = {}
+    for source in sources:
+        if (other := by_path.setdefault(source.relative, source)) is not source:
+            names = f"{output.quoted(other.shown)} and {output.quoted(source.shown)}"
             raise click.UsageError(f"{names} have the same path in their root, so they cannot be paired")
-    return found
+    return by_path
 
 
 def _shown(progress: engine.Progress) -> str:

@@ -18,6 +18,15 @@ from onnxjson.storage import files
 
 _INLINE_LIMIT: Final = 64 * 1024
 
+_scope = options.together(*[
+    click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)
+    for name, text in (
+        ("local", "For this repository; the default."),
+        ("global", "For all repositories of the user."),
+        ("worktree", "For this work tree only."),
+    )
+])  # fmt: skip
+
 
 @options.group("git")
 def git_command() -> None:
@@ -31,16 +40,6 @@ def git_command() -> None:
     git log -p model.onnx
     git onnxdiff main -- model.onnx
     """
-
-
-_scope = options.together(*[
-    click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)
-    for name, text in (
-        ("local", "For this repository; the default."),
-        ("global", "For all repositories of the user."),
-        ("worktree", "For this work tree only."),
-    )
-])  # fmt: skip
 
 
 @git_command.command("install")
@@ -82,12 +81,12 @@ def doctor(ctx: click.Context, *, view: reports.View) -> None:
     onnxjson git doctor
     """
     with output.working("testing the setup"):
-        found = list(installation.diagnose(Path.cwd(), sys.executable))
+        diagnoses = list(installation.diagnose(Path.cwd(), sys.executable))
     if view.form == "json":
-        view.write_objects([{"ok": each.is_well, "text": each.text} for each in found])
+        view.write_objects([{"ok": each.is_well, "text": each.text} for each in diagnoses])
     else:
-        view.show([output.line(f"{'ok ' if each.is_well else 'BAD'} {each.text}") for each in found])
-    ctx.exit(0 if all(each.is_well for each in found) else 1)
+        view.show([output.line(f"{'ok ' if each.is_well else 'BAD'} {each.text}") for each in diagnoses])
+    ctx.exit(0 if all(each.is_well for each in diagnoses) else 1)
 
 
 @git_command.command("check-sync")
@@ -131,12 +130,12 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
     for path in output.numbered(paths):
         try:
             with output.reading(path):
-                found = _inline_weights(path, limit)
+                weight_sizes = _inline_weights(path, limit)
         except OnnxJsonError as error:
             code = output.leave_or_report(path, error) or code
             continue
-        if found:
-            what = f"{output.counted(len(found), 'tensor')}, {sum(found):,} bytes"
+        if weight_sizes:
+            what = f"{output.counted(len(weight_sizes), 'tensor')}, {sum(weight_sizes):,} bytes"
             hint = "write it again: onnxjson convert MODEL.onnx --weights blobs"
             output.data(f"{path} contains large weights ({what}); {hint}")
             code = code or 1

@@ -83,10 +83,10 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
         except OnnxJsonError as error:
             code = output.report_failure(error)
             continue
-        if found := loaded.conflicts:
+        if conflicts := loaded.conflicts:
             code = code or ConflictError.exit_code
-        objects += [{"file": str(path), "id": each.id, "at": each.at, **side_values(each)} for each in found]
-        lines += _lines(path, loaded.model, found)
+        objects += [{"file": str(path), "id": each.id, "at": each.at, **side_values(each)} for each in conflicts]
+        lines += _lines(path, loaded.model, conflicts)
     for left in others:
         code = code or ConflictError.exit_code
         objects.append({"file": str(left.path), "state": left.state, "what": left.what, "advice": left.advice})

@@ -110,18 +110,18 @@ def new_command(
 
 
 def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
     for text in texts:
         key, mark, value = text.partition("=")
         if not mark or not key:
             raise click.UsageError(f"{output.quoted(text)} is not of the form {form}")
-        if key in found:
+        if key in pairs:
             raise click.UsageError(f"{output.quoted(key)} is given twice")
         try:
-            found[key] = json_or_text(value) if as_json else value
+            pairs[key] = json_or_text(value) if as_json else value
         except ValueMistakeError as mistake:
             raise click.UsageError(f"{key}: {mistake}") from mistake
-    return found
+    return pairs
 
 
 def _write(model: Model, destination: Path, target: Format | None, ir_version: int | None) -> None:

@@ -172,22 +172,22 @@ class _Change:
             everything: list[PassResult] = []
             passes: list[dict[str, object]] = []
             adjacent: list[NewFile] = []
-            for made in self._run(inside.model, path.parent):
-                self.has_failures = self.has_failures or made.failure is not None
-                after = made.after.model
-                passes.append(summary(made))
-                adjacent += made.files
+            for passed in self._run(inside.model, path.parent):
+                self.has_failures = self.has_failures or passed.failure is not None
+                after = passed.after.model
+                passes.append(summary(passed))
+                adjacent += passed.files
                 if self.check is not None:
-                    everything.append(made)
+                    everything.append(passed)
                 if recorder is not None and not self.trace_code:
-                    with self._tracing(f"recording what {made.name} changed"):
-                        recorder.add(made)
-                if made.failure is not None and not self.pipeline.keep_going:
-                    raise made.failure
-                if made.is_changed or made.failure is not None or made.notes:
-                    self._report(path, made)
+                    with self._tracing(f"recording what {passed.name} changed"):
+                        recorder.add(passed)
+                if passed.failure is not None and not self.pipeline.keep_going:
+                    raise passed.failure
+                if passed.is_changed or passed.failure is not None or passed.notes:
+                    self._report(path, passed)
                 else:
-                    unchanged.append(made.name)
+                    unchanged.append(passed.name)
             if unchanged:
                 self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
         if self.check is not None:

@@ -40,6 +40,17 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _EXAMPLES: Final = "\b\n"
 """Separates the text of a help page from its examples."""
 
+_QUIET: Final = click.Option(
+    ["-q", "--quiet"],
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _param, value: ctx.meta.update({output.QUIET: True} if value else {}),
+    help="Print results, warnings and errors only.",
+)
+
+_LONGEST: Final = 1_000_000
+"""Maximum seconds of a time limit; the system refuses to wait for more than about twice as many."""
+
 
 class Command(click.Command):
     """A command whose help page has its options in groups and its examples at the end."""
@@ -50,11 +61,11 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """See `click.Command.get_params`; ``-q`` is an option of every command."""
-        *own, help_option = super().get_params(ctx)
+        *declared, help_option = super().get_params(ctx)
         if isinstance(self, click.Group):
-            return [*own, help_option]
-        has_verbose = any("--verbose" in each.opts for each in own)
-        return [*own, *([] if has_verbose else [_VERBOSE]), _QUIET, help_option]
+            return [*declared, help_option]
+        has_verbose = any("--verbose" in each.opts for each in declared)
+        return [*declared, *([] if has_verbose else [_VERBOSE]), _QUIET, help_option]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text without the examples."""
@@ -97,24 +108,15 @@ def write_examples(formatter: click.HelpFormatter, lines: Sequence[str]) -> None
 def write_options(ctx: click.Context, formatter: click.HelpFormatter, params: Sequence[click.Parameter]) -> None:
     """Write the options in their groups; a few of them in one."""
     declared = [each for each in params if isinstance(each, click.Option)]
-    found: dict[str, list[tuple[str, str]]] = {group: [] for group in ("Options", *_GROUPS)}
+    of_group: dict[str, list[tuple[str, str]]] = {group: [] for group in ("Options", *_GROUPS)}
     for option in declared:
         if (record := option.get_help_record(ctx)) is not None:
             groups = [group for group, names in _GROUPS.items() if not set(option.opts).isdisjoint(names.split())]
-            found[groups[0] if groups and len(declared) > _FEW else "Options"].append(record)
-    for group, lines in found.items():
+            of_group[groups[0] if groups and len(declared) > _FEW else "Options"].append(record)
+    for group, lines in of_group.items():
         if lines:
             with formatter.section(group):
                 formatter.write_dl(lines)
-
-
-_QUIET: Final = click.Option(
-    ["-q", "--quiet"],
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, _param, value: ctx.meta.update({output.QUIET: True} if value else {}),
-    help="Print results, warnings and errors only.",
-)
 
 
 def be_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
@@ -187,10 +189,10 @@ class Parsed(click.ParamType[Any]):
 
 
 def _parse_size(text: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})([kmg]?)", text.lower(), re.ASCII)
-    if not found:
+    match = re.fullmatch(r"([0-9]{1,15})([kmg]?)", text.lower(), re.ASCII)
+    if not match:
         raise click.BadParameter(f"{output.quoted(text)} is not a size; write bytes, or 4k, 1M, 2G (units of 1024)")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def _parse_assignment(text: str) -> tuple[str, str]:
@@ -214,11 +216,11 @@ class WordList(Parsed):
         self.words = words
 
     def _split(self, text: str) -> tuple[str, ...]:
-        found = tuple(word.strip() for word in text.split(",") if word.strip())
-        for word in found:
+        words = tuple(word.strip() for word in text.split(",") if word.strip())
+        for word in words:
             if word not in self.words:
                 raise click.BadParameter(f"{output.quoted(word)} is not one of {', '.join(self.words)}")
-        return found
+        return words
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, last = incomplete.rpartition(",")
@@ -288,10 +290,6 @@ tolerance = several(
     "Elements are equal if |a - b| <= ABS + REL * |a|; DTYPE `all` means every floating-point type.",
     "tolerances",
 )
-
-
-_LONGEST: Final = 1_000_000
-"""Maximum seconds of a time limit; the system refuses to wait for more than about twice as many."""
 
 
 def refuse_endless(_: click.Context, _param: click.Parameter, seconds: Any) -> Any:

@@ -51,6 +51,26 @@ _drawing: Final = threading.RLock()
 _shown: Final[list[str]] = []
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
+_counters: Final[list[str]] = []
+"""Prefixes with the number of the current file, pass and so on."""
+
+_Item = TypeVar("_Item")
+
+USAGE: Final = 2
+MISSING: Final = 66
+INTERNAL: Final = 70
+LIMIT: Final = 71
+INPUT_OUTPUT: Final = 74
+PERMISSION: Final = 77
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+"""The exit code that a shell reports for a program that SIGPIPE ended."""
+
+SHOWN: Final = 20
+"""Maximum number of findings printed before the line of the failure; `onnxjson check` prints all."""
+
+_OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
+
 
 def make_robust() -> None:
     """Let both streams print any character that the terminal's encoding lacks as an escape, not as an exception.
@@ -147,12 +167,12 @@ def finding_line(finding: "Finding") -> str:
     return (f"{line(place)}: " if place else "") + severity + ": " + line(finding.message + hint + outline)
 
 
-def findings(found: "Sequence[Finding]", *, limit: int | None = None) -> None:
+def findings(shown: "Sequence[Finding]", *, limit: int | None = None) -> None:
     """A line for each, on standard error, at most `limit`."""
-    for finding in found[:limit]:
+    for finding in shown[:limit]:
         _echo(finding_line(finding), err=True, color=_colour())
-    if limit is not None and len(found) > limit:
-        talk(f"... and {len(found) - limit:,} more; `onnxjson check` lists all")
+    if limit is not None and len(shown) > limit:
+        talk(f"... and {len(shown) - limit:,} more; `onnxjson check` lists all")
 
 
 def findings_data(found: "Sequence[Finding]", *, coloured: bool) -> None:
@@ -205,11 +225,11 @@ class _Work:
 
     def done(self, size: Callable[[int], str]) -> str:
         """Return what was counted, and the bytes read and written so far with the totals, each after a comma."""
-        found = self.counted()
+        progress = self.counted()
         for now, then, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
             if now - then >= _MANY_BYTES:
-                found += f", {size(now - then)}{f' of {size(total)}' if now - then < total else ''} {what}"
-        return found
+                progress += f", {size(now - then)}{f' of {size(total)}' if now - then < total else ''} {what}"
+        return progress
 
 
 @contextmanager
@@ -248,11 +268,6 @@ def working(
 
 _in_progress: Final[list[_Work]] = []
 """Work in progress, innermost last; the last one is shown."""
-
-_counters: Final[list[str]] = []
-"""Prefixes with the number of the current file, pass and so on."""
-
-_Item = TypeVar("_Item")
 
 
 def numbered(items: Sequence[_Item]) -> Iterator[_Item]:
@@ -333,20 +348,6 @@ def _colour() -> Literal[False] | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-USAGE: Final = 2
-MISSING: Final = 66
-INTERNAL: Final = 70
-LIMIT: Final = 71
-INPUT_OUTPUT: Final = 74
-PERMISSION: Final = 77
-INTERRUPTED: Final = 130
-PIPE_CLOSED: Final = 141
-"""The exit code that a shell reports for a program that SIGPIPE ended."""
-
-SHOWN: Final = 20
-"""Maximum number of findings printed before the line of the failure; `onnxjson check` prints all."""
-
-
 def is_internal(error: Exception) -> bool:
     """Whether the failure is a bug of this program."""
     from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
@@ -392,9 +393,6 @@ def leave_or_report(path: Path, error: "OnnxJsonError") -> int:
         return report_failure(error)
     talk(f"{error}; left alone")
     return 0
-
-
-_OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
 
 
 def _code_and_text(error: Exception) -> tuple[int, str]:

@@ -4,6 +4,35 @@ from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
 
+MEANT: Final = {
+    "show": "info cat view print inspect summary stats describe display dump open list ls outline",
+    "show MODEL --cost": "cost flops macs params size profile-cost",
+    "find": "search grep query",
+    "check": "validate lint verify-model checker test",
+    "diff": "compare changes changed delta",
+    "verify": "compare equal same accuracy numerics",
+    "tui": "browse ui gui explore",
+    "rewrite": "modify set change",
+    "rewrite delete-node": "delete remove rm drop",
+    "rewrite extract": "cut subgraph crop sub slice",
+    "optimize": "simplify slim fuse opt optimise sim quantize quantise fold float16 fp16",
+    "convert": "to-json from-json tojson json export import save load encode decode text",
+    "apply": "patch script",
+    "new": "create make generate init",
+    "undo-save": "undo revert restore backup",
+    "run": "infer inference predict execute exec eval",
+    "bench": "benchmark time perf speed latency profile",
+    "gate": "review ci pr report",
+    "fmt": "format canonical",
+    "passes": "optimizers list-passes",
+    "lsp": "server language-server editor",
+    "mcp": "agent agents",
+    "tensor": "weights weight base64 npy",
+    "fleet": "batch bulk all many",
+    "demo": "tour example tutorial start",
+}
+"""Words that are typed for a command."""
+
 
 class Entry(NamedTuple):
     """One command."""
@@ -71,35 +100,6 @@ OTHERS: Final = (
 ENTRIES: Final = {entry.name: entry for entries in (*SECTIONS.values(), OTHERS) for entry in entries}
 
 COMMANDS: Final = tuple(ENTRIES)
-
-MEANT: Final = {
-    "show": "info cat view print inspect summary stats describe display dump open list ls outline",
-    "show MODEL --cost": "cost flops macs params size profile-cost",
-    "find": "search grep query",
-    "check": "validate lint verify-model checker test",
-    "diff": "compare changes changed delta",
-    "verify": "compare equal same accuracy numerics",
-    "tui": "browse ui gui explore",
-    "rewrite": "modify set change",
-    "rewrite delete-node": "delete remove rm drop",
-    "rewrite extract": "cut subgraph crop sub slice",
-    "optimize": "simplify slim fuse opt optimise sim quantize quantise fold float16 fp16",
-    "convert": "to-json from-json tojson json export import save load encode decode text",
-    "apply": "patch script",
-    "new": "create make generate init",
-    "undo-save": "undo revert restore backup",
-    "run": "infer inference predict execute exec eval",
-    "bench": "benchmark time perf speed latency profile",
-    "gate": "review ci pr report",
-    "fmt": "format canonical",
-    "passes": "optimizers list-passes",
-    "lsp": "server language-server editor",
-    "mcp": "agent agents",
-    "tensor": "weights weight base64 npy",
-    "fleet": "batch bulk all many",
-    "demo": "tour example tutorial start",
-}
-"""Words that are typed for a command."""
 
 
 def meant_by(word: str) -> str:

@@ -23,14 +23,22 @@ TIMEOUT: Final = 300.0
 _PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
 """Settings of pagers unless the user has some: quit for a short text, show colours, leave the screen as it is."""
 
+_WAKES: Final = 0.5
+
+_SLOW: Final = 0.5
+"""Seconds of one item from which the others are spread."""
+
+_MOST: Final = 4
+"""Maximum number of processes."""
+
+_VIM: Final = ("+normal! {line}G{column}|", "{path}")
+_IN_NAME: Final = "{path}:{line}:{column}"
+
 
 class ProgramError(OnnxJsonError):
     """A program that the user chose cannot be started, or failed."""
 
     exit_code = 74
-
-
-_WAKES: Final = 0.5
 
 
 def run_module(module: str, arguments: list[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
@@ -50,24 +58,17 @@ def run_module(module: str, arguments: list[str], folder: Path) -> "subprocess.C
         raise TimeoutError(f"{module} {' '.join(arguments)} did not end within {TIMEOUT:.0f} seconds") from error
 
 
-_SLOW: Final = 0.5
-"""Seconds of one item from which the others are spread."""
-
-_MOST: Final = 4
-"""Maximum number of processes."""
-
-
 def spread(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Return a result for each item; if the first one takes long, the others are computed in several processes.
 
     What fails there, also for lack of memory, is computed again here. Function, items and results must be picklable.
     """
     start = time.monotonic()
-    found = [work(each) for each in items[:1]]
+    computed = [work(each) for each in items[:1]]
     rest = items[1:]
     count = min(len(rest), _fitting())
     if time.monotonic() - start < _SLOW or count < 2:
-        return found + [work(each) for each in rest]
+        return computed + [work(each) for each in rest]
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
@@ -76,13 +77,13 @@ def spread(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         try:
             futures = [pool.submit(work, each) for each in rest]
             for each, future in zip(rest, futures, strict=True):
-                found.append(future.result() if future.exception() is None else work(each))
+                computed.append(future.result() if future.exception() is None else work(each))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in active_children():
                 child.terminate()
             raise
-    return found
+    return computed
 
 
 def _fitting() -> int:
@@ -172,8 +173,6 @@ class _Kind(NamedTuple):
     """Spellings of the option that makes it return only when the file is closed; the first is added if none is set."""
 
 
-_VIM: Final = ("+normal! {line}G{column}|", "{path}")
-_IN_NAME: Final = "{path}:{line}:{column}"
 _KINDS: Final = {
     name: kind
     for names, kind in (

@@ -24,6 +24,71 @@ SCHEMAS: Final = ("document", "diff", "diffs", "patch", "policy", "recipe", "rew
 
 _WIDEST: Final = 100
 
+_BASH: Final = """\
+_onnxjson_completion() {
+    local IFS=$'\\n' rest=${COMP_LINE:0:COMP_POINT} words=() last=-1 i space part type value response
+    # bash also splits words at : and =; here they are put together again.
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        space=${rest%%[^[:space:]]*}
+        rest=${rest#"$space"}
+        [[ -n $space || $i -eq 0 ]] && words[++last]=
+        part=${COMP_WORDS[i]}
+        [[ $rest == "$part"* ]] || part=$rest
+        words[last]+=$part
+        rest=${rest#"$part"}
+    done
+    [[ $part == [:=]* ]] && part=
+    space=${words[last]%"$part"}  # what bash keeps of the word
+    COMPREPLY=()
+    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last _ONNXJSON_COMPLETE=bash_complete "$1")
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$space"}") ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F _onnxjson_completion onnxjson
+"""
+"""The script for bash: that of click does not complete words with ``:`` or ``=``."""
+
+_CORRECTIONS: Final = {
+    "zsh": (
+        (
+            "#compdef onnxjson\n",
+            "#compdef onnxjson\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }\n",
+        ),
+        ("    local -a response\n", "    local -a response\n    [[ $PREFIX == --*=* ]] && compset -P 1 '*='\n"),
+        ("compadd -U ", 'compadd -U -i "$IPREFIX" '),
+    ),
+    "fish": (
+        ('string split ","', 'string split -m 1 ","'),
+        ("echo $metadata[2];", "echo \"$(string match -r -- '^--[^=]*=' (commandline -t))$metadata[2]\";"),
+    ),
+}
+"""What the scripts of click lack: values with a comma, ``--option=VALUE``, and a zsh that has not loaded completion."""
+
+_TOUR: Final = (
+    ("A small network, made with the onnx package", "python -m onnxjson.example digits.onnx"),
+    ("The model as text", "onnxjson convert digits.onnx"),
+    ("One attribute changed in the text, as in any editor",
+     "onnxjson diff --format unified -U 0 digits.onnx.json leaky.onnx.json"),
+    ("Back to a model that every ONNX program loads", "onnxjson convert leaky.onnx.json"),
+    ("", "onnxjson check --deep leaky.onnx"),
+    ("What changed since the export, matched by structure, not by names or order",
+     "python -m onnxjson.example --unfused exported.onnx"),
+    ("", "onnxjson diff --nodes-only --test-rewrites exported.onnx leaky.onnx"),
+    ("Nothing is lost: the unchanged text converts back to exactly the same model",
+     "onnxjson convert digits.onnx.json -o again.onnx"),
+    ("", "onnxjson diff digits.onnx again.onnx"),
+    ("An optimizer, and what each part of it changed",
+     "onnxjson optimize exported.onnx -p onnxruntime -o fast.onnx --trace steps"),
+    ("", "onnxjson trace steps"),
+)  # fmt: skip
+"""Commands with their titles."""
+
 
 def _pass_names() -> list[str]:
     from onnxjson.optimizing.passes.catalogue import all_names
@@ -85,12 +150,12 @@ def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, v
     if len(words) > 1:
         raise click.UsageError("name one pass")
     name = words[0] if words else None
-    found = known if name is None else [_entry(name, known)]
+    listed = known if name is None else [_entry(name, known)]
     width = reports.width(_WIDEST)
     parts = [entry for entry in known if entry.kind == "part" and entry.name.startswith(f"{name}:")]
     view.present(
-        text=lambda: overview(known, width) if name is None else details(found[0], parts, width),
-        json=lambda: [as_json(entry) for entry in found],
+        text=lambda: overview(known, width) if name is None else details(listed[0], parts, width),
+        json=lambda: [as_json(entry) for entry in listed],
     )
 
 
@@ -119,53 +184,6 @@ def schema_command(kind: str) -> None:
     installed, clone = (parent / "schemas" for parent in Path(__file__).parents[1:3])
     folder = installed if installed.is_dir() else clone
     output.stdout().write((folder / f"{kind}-1.schema.json").read_bytes())
-
-
-_BASH: Final = """\
-_onnxjson_completion() {
-    local IFS=$'\\n' rest=${COMP_LINE:0:COMP_POINT} words=() last=-1 i space part type value response
-    # bash also splits words at : and =; here they are put together again.
-    for ((i = 0; i <= COMP_CWORD; i++)); do
-        space=${rest%%[^[:space:]]*}
-        rest=${rest#"$space"}
-        [[ -n $space || $i -eq 0 ]] && words[++last]=
-        part=${COMP_WORDS[i]}
-        [[ $rest == "$part"* ]] || part=$rest
-        words[last]+=$part
-        rest=${rest#"$part"}
-    done
-    [[ $part == [:=]* ]] && part=
-    space=${words[last]%"$part"}  # what bash keeps of the word
-    COMPREPLY=()
-    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last _ONNXJSON_COMPLETE=bash_complete "$1")
-    while IFS=, read -r type value; do
-        case $type in
-            dir) compopt -o dirnames ;;
-            file) compopt -o default ;;
-            plain) COMPREPLY+=("${value#"$space"}") ;;
-        esac
-    done <<< "$response"
-}
-
-complete -o nosort -F _onnxjson_completion onnxjson
-"""
-"""The script for bash: that of click does not complete words with ``:`` or ``=``."""
-
-_CORRECTIONS: Final = {
-    "zsh": (
-        (
-            "#compdef onnxjson\n",
-            "#compdef onnxjson\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }\n",
-        ),
-        ("    local -a response\n", "    local -a response\n    [[ $PREFIX == --*=* ]] && compset -P 1 '*='\n"),
-        ("compadd -U ", 'compadd -U -i "$IPREFIX" '),
-    ),
-    "fish": (
-        ('string split ","', 'string split -m 1 ","'),
-        ("echo $metadata[2];", "echo \"$(string match -r -- '^--[^=]*=' (commandline -t))$metadata[2]\";"),
-    ),
-}
-"""What the scripts of click lack: values with a comma, ``--option=VALUE``, and a zsh that has not loaded completion."""
 
 
 def _script(shell: str, program: click.Command) -> str:
@@ -213,33 +231,13 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     from onnxjson.running.box_trial import try_protections
 
     with output.working("trying the protections"):
-        found = try_protections()
+        protections = try_protections()
     lines = [
         f"ok  {each.name}: refused ({each.by})" if each.is_refused else f"NO  {each.name}: {each.detail}"
-        for each in found
+        for each in protections
     ]
-    view.present(text=lambda: lines, json=lambda: found)
-    ctx.exit(0 if all(each.is_refused for each in found) else 1)
-
-
-_TOUR: Final = (
-    ("A small network, made with the onnx package", "python -m onnxjson.example digits.onnx"),
-    ("The model as text", "onnxjson convert digits.onnx"),
-    ("One attribute changed in the text, as in any editor",
-     "onnxjson diff --format unified -U 0 digits.onnx.json leaky.onnx.json"),
-    ("Back to a model that every ONNX program loads", "onnxjson convert leaky.onnx.json"),
-    ("", "onnxjson check --deep leaky.onnx"),
-    ("What changed since the export, matched by structure, not by names or order",
-     "python -m onnxjson.example --unfused exported.onnx"),
-    ("", "onnxjson diff --nodes-only --test-rewrites exported.onnx leaky.onnx"),
-    ("Nothing is lost: the unchanged text converts back to exactly the same model",
-     "onnxjson convert digits.onnx.json -o again.onnx"),
-    ("", "onnxjson diff digits.onnx again.onnx"),
-    ("An optimizer, and what each part of it changed",
-     "onnxjson optimize exported.onnx -p onnxruntime -o fast.onnx --trace steps"),
-    ("", "onnxjson trace steps"),
-)  # fmt: skip
-"""Commands with their titles."""
+    view.present(text=lambda: lines, json=lambda: protections)
+    ctx.exit(0 if all(each.is_refused for each in protections) else 1)
 
 
 class StepError(OnnxJsonError):

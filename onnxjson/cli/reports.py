@@ -36,6 +36,16 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 _WIDEST: Final = 120
 
+color_options: Final = options.together(
+    options.option(
+        "--color",
+        "Use colours; auto: on a terminal, unless NO_COLOR is set.",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+    ),
+    options.option("--no-pager", "Print without a pager, also on a terminal."),
+)
+
 
 class View(NamedTuple):
     """Requested presentation of a report."""
@@ -107,10 +117,10 @@ def view_options(*forms: str, to_file: bool = False, about: str = "") -> options
     def gather(form: str | None, color: Color, no_pager: bool, destination: Path | None = None) -> View:
         if destination is not None and str(destination) == "-":
             destination = None
-        found = form or form_of(destination, forms)
-        if found == "html" and destination is None and output.is_terminal(sys.stdout):
+        chosen = form or form_of(destination, forms)
+        if chosen == "html" and destination is None and output.is_terminal(sys.stdout):
             raise click.UsageError("an HTML page is not for a terminal; write it to a file: -o report.html")
-        return View(found, destination, color, not no_pager)
+        return View(chosen, destination, color, not no_pager)
 
     return options.gathered(declared, gather, "view")
 
@@ -137,17 +147,6 @@ def form_of(destination: Path | None, forms: Sequence[str]) -> str:
     if form not in forms:
         raise click.UsageError(f"{destination}: there is no report of the form {form}; choose {', '.join(forms)}")
     return form
-
-
-color_options: Final = options.together(
-    options.option(
-        "--color",
-        "Use colours; auto: on a terminal, unless NO_COLOR is set.",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-    ),
-    options.option("--no-pager", "Print without a pager, also on a terminal."),
-)
 
 
 def is_coloured(color: Color) -> bool:

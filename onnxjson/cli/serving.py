@@ -54,7 +54,7 @@ def mcp_command(readable: tuple[Path, ...], writable: Path | None, *, with_files
     from onnxjson.serving.tools import server
 
     may = Permissions(readable, writable, files=with_files)
-    made = server(may)
+    mcp_server = server(may)
     output.talk("serving the Model Context Protocol on standard input and output")
     with may.confined():
-        made.run("stdio")
+        mcp_server.run("stdio")

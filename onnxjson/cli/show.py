@@ -150,16 +150,16 @@ def show_command(
         if with_shapes:
             opened = [_typed(each, dims) for each in opened]
         if with_cost:
-            found, lines = _costs(opened, width, dims)
+            objects, lines = _costs(opened, width, dims)
         elif selector is None and not with_shapes:
-            found, lines = _summaries(opened, width)
+            objects, lines = _summaries(opened, width)
             if view.form == "text" and len(opened) == 1:
                 lines = [*_beginning(opened[0]), *lines]
         else:
-            found, lines = _select(
+            objects, lines = _select(
                 opened, selector or "op:*", width, with_doc=with_doc, values=values, shapes=with_shapes
             )
-    view.present(text=lambda: map(output.line, lines), json=lambda: found[0] if len(found) == 1 else found)
+    view.present(text=lambda: map(output.line, lines), json=lambda: objects[0] if len(objects) == 1 else objects)
 
 
 def _sort_out(words: Sequence[str], *, is_selector: bool) -> tuple[list[Path], str | None]:
@@ -272,27 +272,27 @@ def _select(
     """Show what a selector matches in each model, one after another."""
     views: list[object] = []
     lines: list[str] = []
-    for each in opened:
-        file = str(each.path)
+    for model in opened:
+        file = str(model.path)
         try:
-            found = select(each.model, each.index, selector)
+            matched = select(model.model, model.index, selector)
         except SelectorError as error:
             raise type(error)(f"{output.line(file)}: {error}") from error
         if len(opened) > 1:
             lines += ([""] if lines else []) + [f"file      {file}"]
-        if isinstance(found, TensorRef):
-            views.append(tensor := _view_tensor(each, found, values))
+        if isinstance(matched, TensorRef):
+            views.append(tensor := _view_tensor(model, matched, values))
             lines += tensor_lines(tensor, width)
-        elif len(found) == 1:
-            documentation = _documentation(each.model, found[0]) if with_doc else None
-            views.append(node := view_node(each.model, each.index, found[0], file, documentation, most=None))
+        elif len(matched) == 1:
+            documentation = _documentation(model.model, matched[0]) if with_doc else None
+            views.append(node := view_node(model.model, model.index, matched[0], file, documentation, most=None))
             lines += node_lines(node, width)
         elif shapes:
-            views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(found))})
+            views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(matched))})
             lines += shapes_lines(nodes, width)
         else:
-            views.append({"kind": "nodes", "file": file, "nodes": [node_name(ref) for ref in found]})
-            lines += nodes_lines(found, width)
+            views.append({"kind": "nodes", "file": file, "nodes": [node_name(ref) for ref in matched]})
+            lines += nodes_lines(matched, width)
     return views, lines
 
 
@@ -316,7 +316,7 @@ def _with_blob(tensor: Tensor | SparseTensor, folder: Path) -> Tensor | SparseTe
 
 
 def _documentation(model: Model, ref: NodeRef) -> dict[str, Any] | None:
-    found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
-    if found is None:
+    signature = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
+    if signature is None:
         output.warn(f"onnx has no documentation of {output.quoted(ref.node.op_type or '')} in this domain and opset")
-    return None if found is None else documentation_fields(found)
+    return None if signature is None else documentation_fields(signature)

@@ -25,6 +25,8 @@ from onnxjson.storage.saving import Sink, make_folder, save_file
 _NUMPY_ENDINGS: Final = (".npy", ".npz")
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*")
 
+_type = options.option("--type TYPE", "Dtype and dims, such as float32[2,3], or dtype only.", "type_")
+
 
 class _CommandOfNumbers(options.Command):
     """A command whose argument may be a negative number, which would otherwise be read as an option."""
@@ -34,9 +36,6 @@ class _CommandOfNumbers(options.Command):
         if numbers and "--" not in args:
             args = [word for word in args if word not in numbers] + ["--", *numbers]
         return super().parse_args(ctx, args)
-
-
-_type = options.option("--type TYPE", "Dtype and dims, such as float32[2,3], or dtype only.", "type_")
 
 
 def _form_options(*forms: str) -> options.Decorator:

@@ -65,11 +65,11 @@ def _text(trace: Trace, selector: str | None, *, verbose: bool) -> Iterator[Line
 def _pieces(trace: Trace, form: str, selector: str | None) -> Iterable[str]:
     if form == "markdown" and selector is None:
         return [trace_markdown(trace)]
-    found = _provenance(trace)
-    subjects = None if selector is None else subjects_named(trace, found, selector)
+    provenance = _provenance(trace)
+    subjects = None if selector is None else subjects_named(trace, provenance, selector)
     if form == "markdown":
         return [trace_markdown(trace, subjects)]
-    return trace_json(trace, found, subjects) if form == "json" else trace_html(trace, found)
+    return trace_json(trace, provenance, subjects) if form == "json" else trace_html(trace, provenance)
 
 
 def _provenance(trace: Trace) -> Provenance:

@@ -98,20 +98,20 @@ class _Run:
         return InferredPart({self.main.address: self.types}, self.complaints, self.alike)
 
     def _infer(self, positions: list[int]) -> None:
-        whole = self.whole
-        part = Part(whole.index, positions, ChainMap(self.types, self.open, self.known))  # type: ignore[arg-type]
-        found = part.infer(self.cleared, {}, whole.folder, self.sizes)
-        self.types.update(found.types.get(self.main.address, {}))
-        self.complaints.update(found.complaints)
+        model_types = self.whole
+        part = Part(model_types.index, positions, ChainMap(self.types, self.open, self.known))  # type: ignore[arg-type]
+        inferred = part.infer(self.cleared, {}, model_types.folder, self.sizes)
+        self.types.update(inferred.types.get(self.main.address, {}))
+        self.complaints.update(inferred.complaints)
         for position in positions:
             names = self.nodes[position].output
             types = [self.types[name] for name in names if name in self.types]
             if len(types) < len(names):
                 self.open.update({name: Type() for name in names if name not in self.types})
-            elif not found.complaints and all(map(is_complete, types)):
+            elif not inferred.complaints and all(map(is_complete, types)):
                 kind = self._kind(position)
-                if kind is not None and complaint(found, NodeRef(self.main, position)) is None:
-                    whole.alike[kind] = types
+                if kind is not None and complaint(inferred, NodeRef(self.main, position)) is None:
+                    model_types.alike[kind] = types
 
     def _kind(self, position: int) -> _Kind | None:
         """Return what a node has in common with nodes that are like it; None if that is not known (yet)."""
@@ -133,13 +133,13 @@ class _Run:
     def _given(self, name: str, node: Node) -> object:
         """Return the type or content of an input that none of the nodes produces; None if that is not sufficient."""
         main, producer = self.main, self.main.producers.get(name)
-        if (found := own_constant(main, name)) is not None:
-            tensor = found.tensor
-            if tensor is None or found.is_default or (found.held is tensor and producer is not None):
+        if (constant := own_constant(main, name)) is not None:
+            tensor = constant.tensor
+            if tensor is None or constant.is_default or (constant.held is tensor and producer is not None):
                 return None
             if node.op_type in _BY_TYPES and not plain_domain(node.domain):
                 return (tensor.data_type, tensor.dims)
-            return replace(tensor, name=None) if is_small(tensor) else id(found.held)
+            return replace(tensor, name=None) if is_small(tensor) else id(constant.held)
         stated = self.known[name] if name in self.known else main.types.get(name)
         if stated is None or (producer is not None and producer[0] in self.positions) or not is_enough(stated):
             return None

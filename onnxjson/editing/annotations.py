@@ -36,6 +36,32 @@ DescribedGraph = Annotated[
 ]
 """Parameter of an edit that annotates a graph."""
 
+Documented = d.Model | d.Graph | d.Function | d.Node | d.Attribute | d.Tensor | d.ValueInfo
+"""Records that have a doc string."""
+
+_NEWER_FIELDS: Final[tuple[tuple[int, type[d.Record], str], ...]] = (
+    (5, d.Graph, "quantization_annotation"),
+    (6, d.Graph, "sparse_initializer"),
+    (6, d.Attribute, "sparse_tensor"),
+    (6, d.Attribute, "sparse_tensors"),
+    (7, d.Model, "training_info"),
+    (8, d.Model, "functions"),
+    (8, d.Type, "optional_type"),
+    (8, d.Type, "sparse_tensor_type"),
+    (9, d.Function, "attribute_proto"),
+    *((10, record, "metadata_props") for record in (d.Graph, d.Node, d.Function, d.Tensor, d.ValueInfo)),
+    *((10, record, "overload") for record in (d.Node, d.Function)),
+    (10, d.Function, "value_info"),
+    (11, d.Model, "configuration"),
+    (11, d.Node, "device_configurations"),
+)
+"""Fields of records with the version that introduced them (comments of onnx.proto)."""
+
+_APART: Final = 4
+"""The version from which an initializer need not be an input."""
+
+_SHOWN: Final = 6
+
 
 def annotated_record(ref: TensorRef, what: str) -> tuple[str, d.Tensor | d.ValueInfo]:
     """Return the record with the metadata and doc string of a tensor, and its address.
@@ -62,10 +88,6 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, d.Tensor | d.Value
     )
 
 
-Documented = d.Model | d.Graph | d.Function | d.Node | d.Attribute | d.Tensor | d.ValueInfo
-"""Records that have a doc string."""
-
-
 def _selected(
     workspace: Workspace, edit: "SetDoc | SetMetadata", what: str, address: str = ""
 ) -> dict[str, Documented]:
@@ -76,11 +98,11 @@ def _selected(
         return dict([annotated_record(workspace.tensor(edit.tensor), what)])
     if edit.graph is not None:
         address = workspace.scope(edit.graph.removeprefix("@")).address
-    found = find_element(workspace.model, unpinned(workspace.model, address).removeprefix("@"))
-    if not isinstance(found.value, Documented):
+    element = find_element(workspace.model, unpinned(workspace.model, address).removeprefix("@"))
+    if not isinstance(element.value, Documented):
         kinds = "a graph, function, node, attribute, tensor or value"
-        raise EditError(f"{visible(found.address, 200)} has no doc string; name {kinds} by its address", address)
-    return {found.address: found.value}
+        raise EditError(f"{visible(element.address, 200)} has no doc string; name {kinds} by its address", address)
+    return {element.address: element.value}
 
 
 def _put(workspace: Workspace, changes: Mapping[str, d.Record]) -> None:
@@ -198,30 +220,6 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
 def _entries(record: Documented) -> tuple[d.StringStringEntry, ...]:
     entries: tuple[d.StringStringEntry, ...] = getattr(record, "metadata_props", ())
     return entries
-
-
-_NEWER_FIELDS: Final[tuple[tuple[int, type[d.Record], str], ...]] = (
-    (5, d.Graph, "quantization_annotation"),
-    (6, d.Graph, "sparse_initializer"),
-    (6, d.Attribute, "sparse_tensor"),
-    (6, d.Attribute, "sparse_tensors"),
-    (7, d.Model, "training_info"),
-    (8, d.Model, "functions"),
-    (8, d.Type, "optional_type"),
-    (8, d.Type, "sparse_tensor_type"),
-    (9, d.Function, "attribute_proto"),
-    *((10, record, "metadata_props") for record in (d.Graph, d.Node, d.Function, d.Tensor, d.ValueInfo)),
-    *((10, record, "overload") for record in (d.Node, d.Function)),
-    (10, d.Function, "value_info"),
-    (11, d.Model, "configuration"),
-    (11, d.Node, "device_configurations"),
-)
-"""Fields of records with the version that introduced them (comments of onnx.proto)."""
-
-_APART: Final = 4
-"""The version from which an initializer need not be an input."""
-
-_SHOWN: Final = 6
 
 
 def needs_of(model: d.Model) -> list[tuple[int, str]]:

@@ -206,22 +206,26 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         EditError: nodes cannot have the shapes that follow, and no edit allows that.
     """
     notes = propagate_types(workspace)
-    found = workspace.complaints
-    if found and not is_one:
+    complaints = workspace.complaints
+    if complaints and not is_one:
         # Later edits may have corrected mistakes of earlier ones.
-        found = dict(correct_types(workspace.before, workspace.index, workspace.model_folder).complaints)
+        complaints = dict(correct_types(workspace.before, workspace.index, workspace.model_folder).complaints)
     if workspace.examples:
         sized = with_dimension_names(workspace.model, workspace.examples)
         where = ", ".join([f"{visible(name)}={size}" for name, size in workspace.examples.items()])
         wrong = correct_types(workspace.before, Index(sized), workspace.model_folder).complaints
-        found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
-    if found and not workspace.is_forced:
-        what = f"shape inference fails at {listed(_grouped(found), _SHOWN, '; ')}"
+        complaints = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **complaints}
+    if complaints and not workspace.is_forced:
+        what = f"shape inference fails at {listed(_grouped(complaints), _SHOWN, '; ')}"
         hint = "to make dependent changes at once, use a script"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
-        raise BrokenNodesError(f"{what}; {hint}", next(iter(found)))
-    return (*notes, *[f"shape inference fails at {text}" for text in found.values()], *_shapeless_outputs(workspace))
+        raise BrokenNodesError(f"{what}; {hint}", next(iter(complaints)))
+    return (
+        *notes,
+        *[f"shape inference fails at {text}" for text in complaints.values()],
+        *_shapeless_outputs(workspace),
+    )
 
 
 def _grouped(complaints: Mapping[str, str]) -> list[str]:
@@ -251,12 +255,12 @@ def _shapeless_outputs(workspace: Workspace) -> tuple[str, ...]:
 
 def new_findings(before: Model, after: Model, check: Check = check_structure) -> list[Finding]:
     """Return the mistakes of a model that were not there before; those of its structure by default."""
-    found = check(after)
-    if not found:
+    findings = check(after)
+    if not findings:
         return []
     known = Counter([_kind(finding) for finding in check(before)])
     new = []
-    for finding in found:
+    for finding in findings:
         kind = _kind(finding)
         known[kind] -= 1
         if known[kind] < 0:

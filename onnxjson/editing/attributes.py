@@ -35,6 +35,12 @@ DTYPE_ATTRIBUTES: Final = frozenset({"to", "dtype", "output_dtype", "output_data
 """Integer attributes of operators of ONNX that are numbers of dtypes."""
 _INT: Final = 2
 
+_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "FLOAT": float, "INT": int, "STRING": (str, bytes),
+    "TENSOR": Tensor, "GRAPH": Graph, "TYPE_PROTO": Type, "SPARSE_TENSOR": SparseTensor,
+}  # fmt: skip
+"""Python types of attributes; the first type that an item of a list has is that of the list."""
+
 
 class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
     """Set the value of an attribute of nodes.
@@ -123,12 +129,12 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
 def _position(ref: NodeRef, name: str) -> int | None:
     """Position of the attribute with a name, or of ``#POSITION`` if names repeat; None if there is none."""
     attributes = ref.node.attribute
-    found = [position for position, each in enumerate(attributes) if each.name == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    positions = [position for position, each in enumerate(attributes) if each.name == name]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
         raise EditError(
-            f'{ref.address} has {len(found)} attributes called "{visible(name)}"; edit the model by hand first',
+            f'{ref.address} has {len(positions)} attributes called "{visible(name)}"; edit the model by hand first',
             ref.address,
         )
     if name.startswith("#"):
@@ -154,10 +160,10 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
     wanted = attribute_types(node.domain, node.op_type).get(name)
     if wanted is not None and new.type != wanted:
         # A tag may name any type; an operator allows only one.
-        found = f"the value is {_type_name(new.type)}"
+        actual = f"the value is {_type_name(new.type)}"
         operator = visible(node.op_type or "")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {found}',
+            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {actual}',
             ref.address,
         )
     if old is None:
@@ -179,15 +185,15 @@ def attribute_of(
     # Operator set 5 of ONNX has texts in capitals here.
     if name in DTYPE_ATTRIBUTES and table and isinstance(value, str) and value.islower():
         value = DATA_TYPES.get(value, value) if table.get(name, _INT) == _INT else value
-    found = read_attributes({name: value}, table, ROOT, context, op_type=op_type)
-    if context.remarks or not found:
+    read = read_attributes({name: value}, table, ROOT, context, op_type=op_type)
+    if context.remarks or not read:
         remark = context.remarks[0]
         path = "".join(
             [f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in remark.place.path[1:]]
         )
         hint = f"; {remark.hint}" if remark.hint else ""
         raise ParameterError(f"{edit}: {visible(where)}{path}: {remark.message}{hint}")
-    return found[0]
+    return read[0]
 
 
 def _type_name(kind: int | None) -> str:
@@ -235,11 +241,11 @@ def node(
         ParameterError: a value has another type than the attribute of the operator.
     """
     table = attribute_types(domain, op_type)
-    made = []
-    for each, found in {**(attributes or {}), **more}.items():
-        made.append(attribute_of(each, attribute_value(found, table.get(each)), table, op_type, "node", where=each))
+    built = []
+    for key, value in {**(attributes or {}), **more}.items():
+        built.append(attribute_of(key, attribute_value(value, table.get(key)), table, op_type, "node", where=key))
     taken, given = [(names,) if isinstance(names, str) else tuple(names) for names in (inputs, outputs)]
-    return Node(taken, given, name, op_type, tuple(made), domain=domain)
+    return Node(taken, given, name, op_type, tuple(built), domain=domain)
 
 
 def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
@@ -288,18 +294,11 @@ def attribute_value(value: Any, kind: int | None) -> Any:
     is_list = isinstance(value, list | tuple)
     items = [each.tolist() if hasattr(each, "tolist") else each for each in (value if is_list else (value,))]
     plain = [_plain(each) for each in items]
-    found = plain if is_list else plain[0]
+    plain_value = plain if is_list else plain[0]
     kinds = dict.fromkeys([name for name, types in _KINDS.items() if any([isinstance(each, types) for each in items])])
     if kind is not None or not kinds:
-        return found
-    return {f"{next(iter(kinds))}{'S' * is_list}": found}
-
-
-_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
-    "FLOAT": float, "INT": int, "STRING": (str, bytes),
-    "TENSOR": Tensor, "GRAPH": Graph, "TYPE_PROTO": Type, "SPARSE_TENSOR": SparseTensor,
-}  # fmt: skip
-"""Python types of attributes; the first type that an item of a list has is that of the list."""
+        return plain_value
+    return {f"{next(iter(kinds))}{'S' * is_list}": plain_value}
 
 
 def _plain(value: Any) -> Any:

@@ -43,6 +43,11 @@ _DRAWING: Final = frozenset({"RandomNormal", "RandomUniform"})
 _STAND_IN: Final = 10007
 """A prime number that no shape contains, in place of a batch that has no size."""
 
+_COUNTING: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
+_FEWEST: Final = 3
+"""Least number of places that are recognized: 0 and 1 have other meanings."""
+_MOST: Final = 1 << 24
+
 
 class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
     """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
@@ -108,13 +113,13 @@ def resize(
     """
     main, noun = workspace.main, "dimension" if mixes else "batch"
     tracer = _traced(workspace, workspace.index, places, old, size, mixes=mixes)
-    problems = _problems(workspace, tracer.problems, noun)
+    problems = _problems(workspace, tracer.problems)
     lost = {} if problems else {
-        made.address: f'it is not known whether its output "{visible(name)}" has the batch'
+        made.address: f'it is not known whether its output "{visible(name)}" has the {noun}'
         for name in filter(None, main.output_names)
         if tracer.found[main].get(name, ()) is None and (made := main.producer(name)) is not None
     }  # fmt: skip
-    problems += _problems(workspace, lost, noun)
+    problems += _problems(workspace, lost)
     if problems and not partial:
         raise EditError(_refusal(problems, noun, is_foldable=tracer.is_foldable))
     computed = ComputedSizes(workspace, *next(iter(places.items())))
@@ -163,11 +168,8 @@ def _traced(
     return min(tracers, key=lambda each: len(each.problems))
 
 
-def _problems(workspace: Workspace, reasons: Mapping[str, str], noun: str = "batch") -> list[str]:
-    return [
-        f"{address} ({_operator(workspace, address)}): {text.replace('the batch', f'the {noun}')}"
-        for address, text in reasons.items()
-    ]
+def _problems(workspace: Workspace, reasons: Mapping[str, str]) -> list[str]:
+    return [f"{address} ({_operator(workspace, address)}): {text}" for address, text in reasons.items()]
 
 
 def _rename(
@@ -273,11 +275,11 @@ def _meeting(workspace: Workspace, sizes: Mapping[str, int | str | None]) -> str
     """Return the first node that depends on inputs with different sizes; "" if there is none."""
     reaching: dict[str, set[int | str | None]] = {name: {size} for name, size in sizes.items()}
     for position, node in enumerate(workspace.graph.node):
-        found = set[int | str | None]().union(*[reaching.get(name, ()) for name in consumed_names(node)])
-        if len(found) > 1:
+        sizes_met = set[int | str | None]().union(*[reaching.get(name, ()) for name in consumed_names(node)])
+        if len(sizes_met) > 1:
             address = f"/graph/node/{position}"
             return f"{address} ({_operator(workspace, address)}): "
-        reaching.update(dict.fromkeys(node.output, found))
+        reaching.update(dict.fromkeys(node.output, sizes_met))
     return ""
 
 
@@ -324,21 +326,15 @@ def _refusal(problems: list[str], noun: str, *, is_foldable: bool = False) -> st
     return "; ".join([f"the {noun} cannot change: {listed(problems, _SHOWN, '; ')}", *advice])
 
 
-_COUNTING: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
-_FEWEST: Final = 3
-"""Least number of places that are recognized: 0 and 1 have other meanings."""
-_MOST: Final = 1 << 24
-
-
 def start_at_places(tracer: Tracer, scope: Scope) -> None:
     """Start at constants that count places along the dimension, such as the positions of tokens."""
     for name in (*scope.initializers, *scope.producers):
-        found = constant_tensor(scope, name)
-        if found is None or found[1].data_type not in _COUNTING or element_count(found[1].dims) > _MOST:
+        constant = constant_tensor(scope, name)
+        if constant is None or constant[1].data_type not in _COUNTING or element_count(constant[1].dims) > _MOST:
             continue
-        if tracer.batch < _FEWEST or tracer.batch not in found[1].dims or raw_bytes(found[1]) is None:
+        if tracer.batch < _FEWEST or tracer.batch not in constant[1].dims or raw_bytes(constant[1]) is None:
             continue
-        places = to_numpy(found[1])
+        places = to_numpy(constant[1])
         for axis in [each for each, length in enumerate(places.shape) if length == tracer.batch]:
             if _is_counted(places, axis):
                 tracer.start(scope, name, axis)
@@ -374,9 +370,9 @@ def divisors(workspace: Workspace, size: int) -> Iterator[str]:
     """Yield remarks about numbers that may be the old size, such as the divisor of a mean."""
     for ref in workspace.index.nodes():
         for name in ref.node.input if ref.node.op_type in ("Div", "Mul") else ():
-            found = constant_tensor(ref.scope, name)
-            if found is None or element_count(found[1].dims) != 1 or found[1].data_type not in BITS:
+            constant = constant_tensor(ref.scope, name)
+            if constant is None or element_count(constant[1].dims) != 1 or constant[1].data_type not in BITS:
                 continue
-            value = float(to_numpy(found[1]).reshape(-1)[0].real) if raw_bytes(found[1]) is not None else 0.0
+            value = float(to_numpy(constant[1]).reshape(-1)[0].real) if raw_bytes(constant[1]) is not None else 0.0
             if value == size or abs(value * size - 1) < 1e-6:
                 yield f'"{visible(name)}" in {ref.address} stays {value:g}; is it the old size, {size}?'

@@ -15,8 +15,8 @@ BATCH: Final = "\0batch"
 
 MIXED: Final = "it puts samples together"
 PAIRED: Final = "it pairs every sample with every other"
-OTHER_AXIS: Final = "another axis is where the batch is"
-BATCH_LATER: Final = "the batch is not the first axis here"
+OTHER_AXIS: Final = "another axis is where that dimension is"
+BATCH_LATER: Final = "that dimension is not the first axis here"
 UNKNOWN_SHAPE: Final = "the shape of an input is not known"
 _SIZES_UNKNOWN: Final = "sizes in between are not known"
 _NOT_ALIGNED: Final = "its sizes do not line up with those of the tensor"
@@ -25,6 +25,9 @@ COMPUTED_SHAPE: Final = "its shape is computed in a way that cannot be followed"
 Factor = int | str
 Axis = tuple[Factor, ...]
 Axes = tuple[Axis, ...]
+
+_Border = tuple[int, int]
+"""A position between factors: the number of names before it, and the product of the sizes since the last name."""
 
 
 class BlockedError(Exception):
@@ -139,7 +142,7 @@ def _taken(rest: list[Factor], wanted: int, batch: int) -> list[Factor]:
         factor = rest[0]
         if factor == BATCH:
             if wanted % batch:
-                raise BlockedError("it splits the batch")
+                raise BlockedError("it splits that dimension")
             wanted //= batch
             taken.append(rest.pop(0))
         elif isinstance(factor, int):
@@ -154,23 +157,19 @@ def _taken(rest: list[Factor], wanted: int, batch: int) -> list[Factor]:
     return taken
 
 
-_Border = tuple[int, int]
-"""A position between factors: the number of names before it, and the product of the sizes since the last name."""
-
-
 def _with_unit_batch(
     axes: Axes, factors: Sequence[Factor], sizes: Sequence[int | str | None], open_axis: int | None, later: bool
 ) -> Axes:
     """`regroup` for a batch of 1, which the sizes do not show: it follows its neighbours."""
     if factors.count(BATCH) > 1:
-        raise BlockedError("several of its axes have the batch")
+        raise BlockedError("several of its axes have that dimension")
     border = _border_after((0, 1), factors[: factors.index(BATCH)])
     # The axes are filled without the batch.
     groups = _groups([factor for factor in factors if factor != BATCH], sizes, 1)
     edges = list(itertools.accumulate(groups, _border_after, initial=(0, 1)))
     touching = [place for place in range(len(groups)) if edges[place] <= border <= edges[place + 1]]
     if not touching:
-        raise BlockedError("the position of the batch is ambiguous")
+        raise BlockedError("the position of that dimension is ambiguous")
     ones = [place for place in touching if not groups[place] and isinstance(sizes[place], int)]
     if ones:
         # Axes of size 1 directly before that of the batch are before it afterwards, too.
@@ -182,7 +181,7 @@ def _with_unit_batch(
     elif open_axis is not None and open_axis in touching:
         chosen = open_axis
     elif list(sizes).count(1) > axes.count(()):
-        raise BlockedError("the position of the batch is ambiguous: another axis has size 1")
+        raise BlockedError("the position of that dimension is ambiguous: another axis has size 1")
     elif later or _splits_next(axes, groups[touching[-1]]):
         chosen = touching[-1]
     else:

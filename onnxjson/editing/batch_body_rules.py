@@ -21,7 +21,7 @@ def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
     for slot in range(len(call.node.output)):
         axes = [each[slot] for each in results if slot < len(each)]
         if not axes or any([_batch_only(each) != _batch_only(axes[0]) for each in axes]):
-            raise BlockedError("its branches treat the batch in different ways")
+            raise BlockedError("its branches treat that dimension in different ways")
         outputs.append(axes[0])
     return outputs
 
@@ -77,20 +77,20 @@ def _give(call: Call, body: Scope, place: int, axes: Axes) -> None:
 
 
 def _body_outputs(call: Call, body: Scope) -> list[Axes]:
-    found: list[Axes] = []
+    output_axes: list[Axes] = []
     for name in body.output_names:
         axes = call.tracer.axes(body, name or "")
         if axes is None:
             is_lost = call.tracer.has_batch(body, name or "")
             raise (LostError if is_lost else BlockedError)("the shape of an output of its body is not known")
-        found.append(axes)
-    return found
+        output_axes.append(axes)
+    return output_axes
 
 
 def _check_carried(before: Axes, after: Axes) -> None:
     """Raise unless a carried value has the batch where it had it before the iteration."""
     if _batch_only(before) != _batch_only(after):
-        raise BlockedError("a carried value has the batch in another place afterwards")
+        raise BlockedError("a carried value has that dimension in another place afterwards")
 
 
 def _batch_only(axes: Axes) -> list[Axis]:

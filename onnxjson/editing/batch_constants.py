@@ -181,12 +181,12 @@ class ConstantChanges:
         wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]] = {}
         for place in (*requests.numbers, *requests.rows):
             scope, name = place[0], _name_at(place)
-            found = constant_tensor(scope, name)
-            if found is None and computed is not None:
+            constant = constant_tensor(scope, name)
+            if constant is None and computed is not None:
                 self._connect(place, computed.first_at(place, [*requests.rows[place]]))
                 continue
-            assert found is not None
-            defining_scope, tensor = found
+            assert constant is not None
+            defining_scope, tensor = constant
             if place in requests.numbers:
                 values = integer_constant(scope, name) or ()
                 numbers = [requests.numbers[place].get(at, old) for at, old in enumerate(values)]
@@ -206,8 +206,8 @@ class ConstantChanges:
                 new = _with_rows(workspace, tensor, name, axis, sizes)
                 if computed is not None and batch[1] is None and not is_single:
                     is_there = new.dims == tensor.dims and name in workspace.main.initializers
-                    made = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
-                    self._connect(place, made)
+                    rows = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
+                    self._connect(place, rows)
                     continue
             if new != tensor:
                 wanted.setdefault((defining_scope, name), {})[place] = new
@@ -350,11 +350,11 @@ def _with_rows(workspace: Workspace, tensor: Tensor, name: str, axis: int, batch
     sample = array.take(range(rows), axis)
     if numpy.concatenate([sample] * old, axis).tobytes() != array.tobytes():
         raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
-    made = numpy.concatenate([sample] * new, axis)
+    array_of_batch = numpy.concatenate([sample] * new, axis)
     return replace(
         held,
-        dims=made.shape,
-        raw_data=made.tobytes(),
+        dims=array_of_batch.shape,
+        raw_data=array_of_batch.tobytes(),
         doc_string=tensor.doc_string,
         metadata_props=tensor.metadata_props,
     )

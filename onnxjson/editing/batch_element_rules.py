@@ -29,6 +29,14 @@ _MOST_FOLLOWED: Final = 128
 _UNPAIRED: Final = "samples and their indices do not match"
 _SELECTS: Final = "it selects some of the samples"
 
+_STEPPING: Final = {
+    **dict.fromkeys(("Unsqueeze", "Squeeze", "Reshape", "Flatten", "Cast", "Expand", "Identity", "Transpose"), 1),
+    "Add": 2,
+    "Mul": 2,
+    "Concat": None,
+}
+"""Operators through which sample numbers are followed -> number of inputs to follow."""
+
 
 def known_numbers(call: Call, slot: int, attribute: str) -> list[int | Axis | None] | None:
     """Return numbers of an attribute or input, with axes for sizes; None if they are not known."""
@@ -155,29 +163,20 @@ def _steps_of(call: Call, known: dict[str, list[int]]) -> list[int]:
         return [int(any(map(has_batch, call.tracer.axes(call.scope, call.node.output[0]) or ())))]
     if operator not in _STEPPING:
         return [0]
-    found = [_own_steps(call, each, known) for each in call.node.input[: _STEPPING[operator]]]
+    of_inputs = [_own_steps(call, each, known) for each in call.node.input[: _STEPPING[operator]]]
     if operator == "Concat":
-        return [step for steps in found for step in steps]
+        return [step for steps in of_inputs for step in steps]
     if operator == "Add":
-        return [sum(each) for each in zip(*found, strict=False)]
-    if operator == "Mul" and any(map(any, found)):
+        return [sum(each) for each in zip(*of_inputs, strict=False)]
+    if operator == "Mul" and any(map(any, of_inputs)):
         factors = {
-            each.value for slot, steps in enumerate(found) if not any(steps) for each in call.elements(slot) or ()
+            each.value for slot, steps in enumerate(of_inputs) if not any(steps) for each in call.elements(slot) or ()
         }
         factor = next(iter(factors), None)
         if len(factors) != 1 or not isinstance(factor, int):
             raise BlockedError("its indices count the samples in a way that cannot be followed")
-        return [step * factor for step in next(filter(any, found))]
-    return found[0]
-
-
-_STEPPING: Final = {
-    **dict.fromkeys(("Unsqueeze", "Squeeze", "Reshape", "Flatten", "Cast", "Expand", "Identity", "Transpose"), 1),
-    "Add": 2,
-    "Mul": 2,
-    "Concat": None,
-}
-"""Operators through which sample numbers are followed -> number of inputs to follow."""
+        return [step * factor for step in next(filter(any, of_inputs))]
+    return of_inputs[0]
 
 
 def _stretch_counted(call: Call, indices: Axes, places: Sequence[int]) -> None:
@@ -202,14 +201,14 @@ def _elements_at(result: int) -> NodeRule:
             return [indices]
         if has_batch(axes[axis]) or has_batch(indices[axis]):
             raise BlockedError(_UNPAIRED)
-        found = list(call.needed(result))
+        result_axes = list(call.needed(result))
         for place, pair in enumerate(zip(axes, indices, strict=True)):
             if has_batch(pair[0]) != has_batch(pair[1]):
                 if result == 0 or size(pair[0], call.batch) != size(pair[1], call.batch):
                     raise BlockedError(_UNPAIRED)
-                found[place] = pair[has_batch(pair[1])]
-                call.give_rows(int(has_batch(pair[0])), place - len(axes), found[place])
-        return [found]
+                result_axes[place] = pair[has_batch(pair[1])]
+                call.give_rows(int(has_batch(pair[0])), place - len(axes), result_axes[place])
+        return [result_axes]
 
     return rule
 
@@ -282,7 +281,7 @@ def _transpose(call: Call) -> list[ShapeElement] | None:
 
 
 def _concat(call: Call) -> list[ShapeElement] | None:
-    found: list[ShapeElement] = []
+    joined: list[ShapeElement] = []
     for slot in range(len(call.node.input)):
         elements = call.elements(slot)
         if elements is None:
@@ -290,8 +289,8 @@ def _concat(call: Call) -> list[ShapeElement] | None:
             if sizes is None or len(sizes) != 1 or sizes[0] not in ((), (1,)):
                 return None
             elements = [ShapeElement(None)]
-        found += elements
-    return found
+        joined += elements
+    return joined
 
 
 def _pointwise(combine: Callable[..., ShapeElement]) -> ElementRule:

@@ -29,6 +29,9 @@ from onnxjson.model.tensors import raw_bytes
 
 _NUMBER: Final = "a number in its shape"
 
+SHAPE_INPUTS: Final[dict[str, int]] = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0, "Tile": 1, "Range": 1}
+"""Operators whose output can get the batch from a shape alone -> the slot of that shape."""
+
 
 def _transpose(call: Call) -> Outputs:
     axes = call.needed(0)
@@ -49,11 +52,11 @@ def _squeeze(call: Call) -> Outputs:
     if along is None:
         # The operator removes axes of size 1; with another size, the batch would no longer be removed.
         if any([has_batch(axis) and size(axis, call.batch) == 1 for axis in axes]):
-            raise BlockedError("it removes the batch of size 1, and its axes are not given")
+            raise BlockedError("it removes that dimension of size 1, and its axes are not given")
         removed = {place for place, axis in enumerate(axes) if not axis}
     else:
         removed = {axis % len(axes) for axis in along}
-    refuse_batch([axes[axis] for axis in removed], "it removes the batch, which must be 1 for that")
+    refuse_batch([axes[axis] for axis in removed], "it removes that dimension, whose size must be 1 for this")
     return [without(axes, removed, keep=False)]
 
 
@@ -75,12 +78,12 @@ def _concat(call: Call) -> Outputs:
         column = [(slot, axes[place]) for slot, axes in given]
         batched = [each for _, each in column if has_batch(each)]
         if place == axis:
-            refuse_batch(batched, "it joins the batch with other elements" if call.tracer.mixes else MIXED)
+            refuse_batch(batched, "it joins that dimension with other elements" if call.tracer.mixes else MIXED)
             sizes = [size(each, call.batch) for _, each in column]
             result.append(None if None in sizes else axis_of([sum([each or 0 for each in sizes])]))
             continue
         if any([each != batched[0] for each in batched]):
-            raise BlockedError("two inputs combine the batch with other sizes in different ways")
+            raise BlockedError("two inputs combine that dimension with other sizes in different ways")
         if batched:
             for slot, each in column:
                 if not has_batch(each):
@@ -98,7 +101,7 @@ def _reshape(call: Call) -> Outputs:
         raise BlockedError(COMPUTED_SHAPE)
     if not any(map(has_batch, axes)):
         if any([isinstance(each, tuple) and has_batch(each) for each in shape]):
-            raise BlockedError("its shape follows the batch, but its input does not")
+            raise BlockedError("its shape follows that dimension, but its input does not")
         return [[axis_of([each]) if isinstance(each, int) else None for each in _filled_in(call, axes, shape, sizes)]]
     is_open = -1 in shape
     sizes = _filled_in(call, axes, shape, sizes)
@@ -139,7 +142,7 @@ def _follow_shape(call: Call, axes: Axes, result: Axes, elements: Sequence[Shape
     for place, (axis, element) in enumerate(zip(result, elements, strict=True)):
         value = element.value
         if isinstance(value, tuple) and has_batch(value) != has_batch(axis):
-            raise BlockedError("its shape puts the batch elsewhere")
+            raise BlockedError("its shape puts that dimension elsewhere")
         if not has_batch(axis) or value == -1 or isinstance(value, tuple):
             continue
         if value == 0 and copies:
@@ -181,11 +184,11 @@ def _expand(call: Call) -> Outputs:
             if isinstance(value, int) and value != 1:
                 call.set_number(1, place + len(elements), 1, _NUMBER)
             elif value is None or (isinstance(value, tuple) and value != axis):
-                raise BlockedError("its shape puts another size where the batch is")
+                raise BlockedError("its shape puts another size where that dimension is")
             result.append(axis)
         elif isinstance(value, tuple) and has_batch(value):
             if axis and size(axis, call.batch) != size(value, call.batch):
-                raise BlockedError("its shape puts the batch where another axis is")
+                raise BlockedError("its shape puts that dimension where another axis is")
             if axis:
                 call.stretch(0, place, value)
             result.append(value)
@@ -259,7 +262,7 @@ def _resize(call: Call) -> Outputs:
         for index, (axis, element) in enumerate(zip(along, elements, strict=True)):
             if has_batch(axes[axis]) and isinstance(element.value, int):
                 if axes[axis] != (BATCH,):
-                    raise BlockedError("it resizes an axis that contains the batch")
+                    raise BlockedError("it resizes an axis that contains that dimension")
                 new = call.new_size(axes[axis], "the size of the samples")
                 call.set_number(3, index, new, "a number in its sizes")
             elif has_batch(axes[axis]) and element.value != axes[axis]:
@@ -298,6 +301,3 @@ LAYOUT_RULES: Final[dict[str, NodeRule]] = {
     "Upsample": _resize,
 }
 """Rules by operator of the default domain."""
-
-SHAPE_INPUTS: Final[dict[str, int]] = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0, "Tile": 1, "Range": 1}
-"""Operators whose output can get the batch from a shape alone -> the slot of that shape."""

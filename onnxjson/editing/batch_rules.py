@@ -35,6 +35,21 @@ from onnxjson.model.display import listed, visible
 
 _TIME: Final = "axis {} of its input is the time, where each step depends on those before"
 
+_MIXING: Final[dict[str, str]] = {
+    "DynamicQuantizeLinear": "it computes one scale for all samples",
+    "Unique": "it compares all samples with each other",
+}
+_NOT_FOLLOWED: Final[dict[str, str]] = {
+    "how many results it has depends on the values, so they are no samples": "NonZero Compress StringNormalizer",
+    "its results are boxes or regions, which no axis counts by sample": "NonMaxSuppression RoiAlign MaxRoiPool",
+    "it makes or takes a sequence, whose elements are not followed": "SequenceAt SequenceConstruct SequenceEmpty "
+    "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence ConcatFromSequence",
+    "its value is optional, and not followed": "Optional OptionalGetElement OptionalHasElement",
+    "its shape is in an input that is not followed": "AffineGrid CenterCropPad",
+    "it takes one number or one image, not one for each sample": "ImageDecoder BlackmanWindow HammingWindow HannWindow "
+    "MelWeightMatrix RandomNormal RandomUniform",
+}
+
 
 def _kept(
     together: Callable[[Call, Axes], Sequence[Axis]] = lambda _, __: (), reason: str = MIXED, at_axis: int | None = None
@@ -72,7 +87,7 @@ def _top(call: Call) -> Outputs:
 
 def _split(call: Call) -> Outputs:
     axes, axis = call.needed(0), call.number("axis", 0)
-    call.refuse_mixing([axes[axis]], "it splits the batch")
+    call.refuse_mixing([axes[axis]], "it splits that dimension")
     return _other_size(call, axes, axis)
 
 
@@ -211,7 +226,7 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 
             result.append(plain[0][1] if plain else ())
             continue
         if any([axis != batched[0] for axis in batched]):
-            raise BlockedError("two inputs combine the batch with other sizes in different ways")
+            raise BlockedError("two inputs combine that dimension with other sizes in different ways")
         for slot, axis in plain:
             if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
                 sizes = [resized(each, "batch") or "of unknown size" for each in (axis, batched[0])]
@@ -302,7 +317,7 @@ def require_batch(call: Call, slot: int, axis: int) -> None:
     if behind:
         inputs = listed([f'"{visible(each)}"' for each in behind], 3)
         place = f'axis {axis} of its input {slot}, "{visible(name)}"'
-        raise MixedError(f"{place}, must be the batch, too; name the axis of the input {inputs} in `inputs`")
+        raise MixedError(f"{place}, must be that dimension, too; name the axis of the input {inputs} in `inputs`")
 
 
 def _einsum(call: Call) -> Outputs:
@@ -383,22 +398,6 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _recurrent: "LSTM GRU RNN",
     _einsum: "Einsum",
     _independent: "Shape Size",
-}
-
-
-_MIXING: Final[dict[str, str]] = {
-    "DynamicQuantizeLinear": "it computes one scale for all samples",
-    "Unique": "it compares all samples with each other",
-}
-_NOT_FOLLOWED: Final[dict[str, str]] = {
-    "how many results it has depends on the values, so they are no samples": "NonZero Compress StringNormalizer",
-    "its results are boxes or regions, which no axis counts by sample": "NonMaxSuppression RoiAlign MaxRoiPool",
-    "it makes or takes a sequence, whose elements are not followed": "SequenceAt SequenceConstruct SequenceEmpty "
-    "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence ConcatFromSequence",
-    "its value is optional, and not followed": "Optional OptionalGetElement OptionalHasElement",
-    "its shape is in an input that is not followed": "AffineGrid CenterCropPad",
-    "it takes one number or one image, not one for each sample": "ImageDecoder BlackmanWindow HammingWindow HannWindow "
-    "MelWeightMatrix RandomNormal RandomUniform",
 }
 
 

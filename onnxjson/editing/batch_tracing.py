@@ -48,6 +48,9 @@ MOST_ELEMENTS: Final = 1024
 NodeInput = tuple[Scope, int, int]
 """An input of a node: its graph, its position and the slot."""
 
+Outputs = Sequence[Sequence[Axis | None] | None]
+"""Axes of each output of a node; None for an axis whose size is independent of the batch."""
+
 
 class ShapeElement(NamedTuple):
     """One number of a shape."""
@@ -98,16 +101,16 @@ class Call:
 
     def needed(self, slot: int) -> Axes:
         """Return the axes of an input; a `BlockedError` if its rank is not known."""
-        found = self.axes(slot)
-        if found is None:
+        axes = self.axes(slot)
+        if axes is None:
             raise BlockedError(UNKNOWN_SHAPE)
-        return found
+        return axes
 
     def refuse_others(self) -> None:
         """Raise `MixedError` if an input has the batch of which the rule did not ask the axes, such as weights."""
         for slot in range(len(self.node.input)):
             if slot not in self._asked and any(map(has_batch, self.axes(slot) or ())):
-                raise MixedError(f"its input {slot} is the same for all samples, but has the batch")
+                raise MixedError(f"its input {slot} is the same for all samples, but has that dimension")
 
     def inputs_behind(self, name: str) -> list[str]:
         """Return the inputs of the model from which a value is computed, apart from their sizes."""
@@ -327,8 +330,6 @@ class Call:
         self.tracer.requests.repeated[self.place(slot)] = (axis_at, len(self.needed(slot)))
 
 
-Outputs = Sequence[Sequence[Axis | None] | None]
-"""Axes of each output of a node; None for an axis whose size is independent of the batch."""
 NodeRule = Callable[[Call], Outputs]
 BodyRule = Callable[[Call, Sequence[Scope]], Outputs]
 """Rule of an operator with subgraphs, which it traces itself."""
@@ -400,11 +401,11 @@ class Tracer:
         defining_scope = Index.defining_scope(scope, name)
         if defining_scope is None:
             return None
-        found = self.inference.dims(defining_scope, name)
+        inferred = self.inference.dims(defining_scope, name)
         stated = dims_of(defining_scope.types.get(name))
-        if found is None or stated is None or len(found) != len(stated):
-            return stated if found is None else found
-        return tuple([a if a is not None else b for a, b in zip(found, stated, strict=True)])
+        if inferred is None or stated is None or len(inferred) != len(stated):
+            return stated if inferred is None else inferred
+        return tuple([a if a is not None else b for a, b in zip(inferred, stated, strict=True)])
 
     def axes(self, scope: Scope, name: str) -> Axes | None:
         """Return the axes of a value; None if its rank is not known."""
@@ -447,7 +448,7 @@ class Tracer:
             self.problems[call.ref.address] = self.mixed[call.ref.address] = str(mixed)
 
     def _follow(self, call: Call, children: list[Scope]) -> None:
-        found = self.found[call.scope]
+        axes_of = self.found[call.scope]
         try:
             for name, axes in zip(call.node.output, self._outputs(call, children), strict=False):
                 if not name:
@@ -457,7 +458,7 @@ class Tracer:
                 if not self.mixes and sum(axis.count(BATCH) for axis in complete or ()) > 1:
                     raise MixedError(PAIRED)
                 if complete is None or any(map(has_batch, complete)):
-                    found[name] = complete
+                    axes_of[name] = complete
                 elif None in (sizes or (None,)) and not any(map(_is_unknown, complete)):
                     self._resolved[call.scope][name] = complete
         except BlockedError as blocked:
@@ -468,7 +469,7 @@ class Tracer:
                 if isinstance(blocked, MixedError):
                     self.mixed[call.ref.address] = str(blocked)
             if children or self._is_concerned(call):
-                found.update(dict.fromkeys([name for name in call.node.output if name]))
+                axes_of.update(dict.fromkeys([name for name in call.node.output if name]))
 
     def _outputs(self, call: Call, children: list[Scope]) -> Outputs:
         """Apply the rule of a node; a `BlockedError` if there is none, or the rule refuses."""
@@ -483,7 +484,7 @@ class Tracer:
             raise self._rules.refused[operator]
         if operator not in self._rules.nodes:
             shown = operator or f"{node.domain}:{node.op_type}"
-            raise BlockedError(f"the effect of {visible(shown)} on the batch is not known")
+            raise BlockedError(f"the effect of {visible(shown)} on that dimension is not known")
         outputs = self._rules.nodes[operator](call)
         call.refuse_others()
         return outputs
@@ -536,10 +537,10 @@ class Tracer:
     def _computed_elements(self, call: Call) -> list[ShapeElement] | None:
         rule = None if plain_domain(call.node.domain) else self._rules.elements.get(call.node.op_type or "")
         try:
-            found = None if rule is None else rule(call)
+            elements = None if rule is None else rule(call)
         except BlockedError:
             return None
-        return None if found is None or len(found) > MOST_ELEMENTS else found
+        return None if elements is None or len(elements) > MOST_ELEMENTS else elements
 
 
 def _is_unknown(axis: Axis) -> bool:

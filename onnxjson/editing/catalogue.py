@@ -41,8 +41,8 @@ def edit_named(name: str) -> type[Edit]:
     Raises:
         ParameterError: there is none; the message suggests similar names.
     """
-    found = NAMES.get(name)
-    if found is None:
+    edit = NAMES.get(name)
+    if edit is None:
         hint = suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
         raise ParameterError(f'there is no edit "{visible(name)}"; {hint}')
-    return found
+    return edit

@@ -34,6 +34,37 @@ _KEPT: Final = {DATA_TYPES[name] for name in ("int32", "int64", "bool", "string"
 """Dtypes of shapes, indices and masks, without which a model does not run."""
 _LARGEST: Final = 0.1
 
+Prunable = Literal["nodes", "initializers", "functions"]
+
+Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
+Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
+
+_ELEMENTS: Final[dict[type[Record], Element]] = {
+    Model: "model",
+    Graph: "graph",
+    Node: "node",
+    Attribute: "attribute",
+    Tensor: "tensor",
+    ValueInfo: "value",
+    Function: "function",
+}
+
+_FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
+    "doc_strings": ("doc_string", tuple(_ELEMENTS)),
+    "metadata": ("metadata_props", tuple([kind for kind in _ELEMENTS if kind is not Attribute])),
+    "value_info": ("value_info", (Graph, Function)),
+    "names": ("name", (Node,)),
+}
+"""What can be removed -> the field that has it, and the records with that field."""
+
+_HOLDERS: Final[dict[str, Callable[[Any], Record]]] = {
+    "doc_string": lambda text: Node(doc_string=text),
+    "metadata_props": lambda entries: Node(metadata_props=entries),
+    "value_info": lambda values: Graph(value_info=values),
+    "name": lambda text: Node(name=text),
+}
+"""Messages that have nothing but one field."""
+
 
 def without_weights(model: Model, filling: Filling, seed: int) -> tuple[Model, int]:
     """Return a model with other elements in its big tensors, and the number of these tensors; nothing is read."""
@@ -86,9 +117,6 @@ class _Filled(Payload):
                 yield (numbers.random(length // dtype.itemsize, numpy.float32) * _LARGEST).astype(dtype).tobytes()
             else:
                 yield numbers.bytes(length)
-
-
-Prunable = Literal["nodes", "initializers", "functions"]
 
 
 class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
@@ -226,20 +254,6 @@ def _without_values(graph: Body, removed: set[str]) -> Body:
     return graph
 
 
-Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
-Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
-
-_ELEMENTS: Final[dict[type[Record], Element]] = {
-    Model: "model",
-    Graph: "graph",
-    Node: "node",
-    Attribute: "attribute",
-    Tensor: "tensor",
-    ValueInfo: "value",
-    Function: "function",
-}
-
-
 class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays.
 
@@ -304,22 +318,13 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
         return Outcome(stripper.count, (f"{stripper.count:,} removed, {stripper.saved:,} bytes saved",))
 
 
-_FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
-    "doc_strings": ("doc_string", tuple(_ELEMENTS)),
-    "metadata": ("metadata_props", tuple([kind for kind in _ELEMENTS if kind is not Attribute])),
-    "value_info": ("value_info", (Graph, Function)),
-    "names": ("name", (Node,)),
-}
-"""What can be removed -> the field that has it, and the records with that field."""
-
-
 class _Stripper:
     def __init__(self, what: tuple[Strippable, ...], of: tuple[Element, ...] | None) -> None:
         self._fields: dict[type[Record], list[str]] = {}
-        for each in what:
-            field, kinds = _FIELDS[each]
+        for kind_of_text in what:
+            field, kinds = _FIELDS[kind_of_text]
             for kind in kinds:
-                if of is None or each in ("value_info", "names") or _ELEMENTS[kind] in of:
+                if of is None or kind_of_text in ("value_info", "names") or _ELEMENTS[kind] in of:
                     self._fields.setdefault(kind, []).append(field)
         self.count = 0
         """Number of removed doc strings, metadata entries, value_info entries and names."""
@@ -339,12 +344,3 @@ class _Stripper:
                 self.count += 1 if isinstance(value, str) else len(value)
                 self.saved += message_size(_HOLDERS[field](value))
         return replace(record, **updates) if updates else record
-
-
-_HOLDERS: Final[dict[str, Callable[[Any], Record]]] = {
-    "doc_string": lambda text: Node(doc_string=text),
-    "metadata_props": lambda entries: Node(metadata_props=entries),
-    "value_info": lambda values: Graph(value_info=values),
-    "name": lambda text: Node(name=text),
-}
-"""Messages that have nothing but one field."""

@@ -56,14 +56,14 @@ def combine(
     second, more = _own_functions(first, second, prefix)
     notes += more
     ones, others = Index(first), Index(second)
-    main, its = main_scope(ones, "the first model"), main_scope(others, "the second model")
-    sizes = _joined_types(ones, its, joins, folders[0], notes)
+    main, other_main = main_scope(ones, "the first model"), main_scope(others, "the second model")
+    sizes = _joined_types(ones, other_main, joins, folders[0], notes)
     first, second, more = _same_sizes(first, second, sizes)
     notes += more
     if more:
         ones, others = Index(first), Index(second)
-        main, its = main_scope(ones), main_scope(others)
-    shared = _shared(main, its, joins, folders[0])
+        main, other_main = main_scope(ones), main_scope(others)
+    shared = _shared(main, other_main, joins, folders[0])
     second, more = _own_names(ones, others, joins, shared, prefix)
     notes += more
     second, more = _own_node_names(ones, second, prefix, shared)
@@ -78,12 +78,12 @@ def _same_versions(
     """Convert both models to the newer of their versions of every operator set."""
     notes = []
     for domain in dict.fromkeys(plain_domain(each.domain) for each in (*first.opset_import, *second.opset_import)):
-        mine, its = [imported_version(each.opset_import, domain) for each in (first, second)]
-        if mine is None or its is None or mine == its:
+        one, other = [imported_version(each.opset_import, domain) for each in (first, second)]
+        if one is None or other is None or one == other:
             continue
-        newer = max(mine, its)
-        which = "first" if mine < newer else "second"
-        reason = f"the models import {domain_text(domain)} as {mine} and {its}"
+        newer = max(one, other)
+        which = "first" if one < newer else "second"
+        reason = f"the models import {domain_text(domain)} as {one} and {other}"
         older, folder = (first, folders[0]) if which == "first" else (second, folders[1])
         try:
             converted = convert(older, newer, domain, folder)
@@ -96,12 +96,12 @@ def _same_versions(
 
 def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, list[str]]:
     """Rename functions of `second` that `first` has with another body."""
-    mine = {function_key(each): each for each in first.functions}
-    taken = {key[1] for key in mine} | {each.name or "" for each in second.functions}
+    of_first = {function_key(each): each for each in first.functions}
+    taken = {key[1] for key in of_first} | {each.name or "" for each in second.functions}
     new: dict[OperatorKey, str] = {}
     for function in second.functions:
         key = function_key(function)
-        if key in mine and mine[key] != function:
+        if key in of_first and of_first[key] != function:
             name = free_name(prefix + key[1], taken.__contains__, 2)
             taken.add(name)
             new[key] = name
@@ -126,18 +126,18 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
 
 
 def _joined_types(
-    first: Index, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
+    first: Index, second: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
 ) -> list[tuple[Dimension, Dimension]]:
     """Raise unless every value fits the type of the input that it replaces; return the dimensions that become one."""
     main, types = main_scope(first), InferredTypes(first, worker(), folder)
     sizes: list[tuple[Dimension, Dimension]] = []
     for name, source in joins.items():
-        wanted = its.types.get(name)
-        found = None if wanted is None else types.type_of(main, source)
-        if wanted is None or found is None:
+        wanted = second.types.get(name)
+        given = None if wanted is None else types.type_of(main, source)
+        if wanted is None or given is None:
             notes.append(f'it is not known whether "{visible(source)}" has the type of "{visible(name)}"')
-        elif refine_type(found, wanted) is None:
-            texts = [visible(shown_type(each)) for each in (found, wanted)]
+        elif refine_type(given, wanted) is None:
+            texts = [visible(shown_type(each)) for each in (given, wanted)]
             raise EditError(
                 f'"{visible(source)}" of the first model is {texts[0]}, and "{visible(name)}" of the second needs '
                 f"{texts[1]}"
@@ -145,7 +145,7 @@ def _joined_types(
         else:
             dims = [
                 each.tensor_type.shape.dim if each.tensor_type and each.tensor_type.shape else ()
-                for each in (found, wanted)
+                for each in (given, wanted)
             ]
             sizes += zip(*dims, strict=False)
     return sizes
@@ -159,28 +159,30 @@ def _same_sizes(
     Raises:
         EditError: a dimension would have two sizes.
     """
-    mine: dict[str, int | str] = {}
-    its: dict[str, int | str] = {}
+    of_first: dict[str, int | str] = {}
+    of_second: dict[str, int | str] = {}
     for one, other in pairs:
         size, wanted = size_of(one), size_of(other)
         if size is None or wanted is None:
             continue
-        size = mine.get(size, size) if isinstance(size, str) else size
-        bound = its.setdefault(wanted, size) if isinstance(wanted, str) else wanted
+        size = of_first.get(size, size) if isinstance(size, str) else size
+        bound = of_second.setdefault(wanted, size) if isinstance(wanted, str) else wanted
         if isinstance(size, int) and isinstance(bound, int) and size != bound:
             raise EditError(f'the dimension "{visible(str(wanted))}" of the second model would be {bound} and {size}')
         for name, value in ((size, bound), (bound, size)):
             if isinstance(name, str) and isinstance(value, int):
-                mine[name] = value
-                its |= {each: value for each, known in its.items() if known == name}
+                of_first[name] = value
+                of_second |= {each: value for each, known in of_second.items() if known == name}
     # Other dimensions of the second that have such a name are not the same.
     names = dimension_names(second)
     taken = {*dimension_names(first), *names}
-    bound_to = set(its.values())
-    its |= {name: free_name(name, taken.__contains__, 2) for name in names if name in bound_to and name not in its}
+    bound_to = set(of_second.values())
+    of_second |= {
+        name: free_name(name, taken.__contains__, 2) for name in names if name in bound_to and name not in of_second
+    }
     notes = []
     models = []
-    for which, model, sizes in (("first", first, mine), ("second", second, its)):
+    for which, model, sizes in (("first", first, of_first), ("second", second, of_second)):
         changed = {name: size for name, size in sizes.items() if name != size}
         models.append(with_dimension_names(model, changed) if changed else model)
         if changed:
@@ -189,22 +191,22 @@ def _same_sizes(
     return models[0], models[1], notes
 
 
-def _shared(main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:
+def _shared(main: Scope, other: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:
     """Return the names of constants that both models have with the same dtype, dims and elements.
 
     Results of nodes that both have and that compute only with such constants are among them.
     """
     shared = {
         name
-        for name in its.initializers
+        for name in other.initializers
         if name in main.initializers
-        and not (name in joins or name in its.inputs or name in main.inputs)
-        and _inside(main.initializer(name), folder) == its.initializer(name)
+        and not (name in joins or name in other.inputs or name in main.inputs)
+        and _inside(main.initializer(name), folder) == other.initializer(name)
     }
-    mine = {node.output: node for node in [main.graph.node[position] for position in constant_nodes(main)]}
-    for position in sorted(constant_nodes(its)):
-        node = its.graph.node[position]
-        if mine.get(node.output) == node and shared.issuperset([name for name in node.input if name]):
+    constant_of = {node.output: node for node in [main.graph.node[position] for position in constant_nodes(main)]}
+    for position in sorted(constant_nodes(other)):
+        node = other.graph.node[position]
+        if constant_of.get(node.output) == node and shared.issuperset([name for name in node.input if name]):
             shared.update(node.output)
     return shared
 
@@ -222,10 +224,10 @@ def _own_names(
     ones: Index, others: Index, joins: Mapping[str, str], shared: set[str], prefix: str
 ) -> tuple[Model, list[str]]:
     """Rename joined inputs of the second model to the values that replace them, and values with names of the first."""
-    mine = [scope for scope in ones.scopes if scope.kind != "function"]
-    everywhere = {name for scope in mine for name in scope.defined_names}
+    scopes_of_first = [scope for scope in ones.scopes if scope.kind != "function"]
+    everywhere = {name for scope in scopes_of_first for name in scope.defined_names}
     # Subgraphs may reuse names of other subgraphs, but not of a graph around them.
-    around = {name for scope in mine if scope.kind == "main" for name in scope.defined_names}
+    around = {name for scope in scopes_of_first if scope.kind == "main" for name in scope.defined_names}
     free = everywhere | {name for scope in others.scopes if scope.kind != "function" for name in scope.defined_names}
     names: dict[Scope, dict[str, str]] = {}
     renames: dict[str, str] = {}
@@ -309,13 +311,13 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
             one.metadata_props, other.metadata_props, lambda each: each.key, "metadata of the graph:", notes
         ),
     )
-    for what, mine, its in (
+    for what, kept, dropped in (
         ("doc_string of the model", first.doc_string, second.doc_string),
         ("doc_string of the graph", one.doc_string, other.doc_string),
         ("unknown fields of the model", first.unknown_fields, second.unknown_fields),
         ("unknown fields of the graph", one.unknown_fields, other.unknown_fields),
     ):
-        if its and its != mine:
+        if dropped and dropped != kept:
             notes.append(f"the {what} of the first is kept; the second has another")
     newest = max(first.ir_version or 0, second.ir_version or 0)
     if newest != (first.ir_version or 0):
@@ -337,16 +339,16 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
 
 
 def _union(
-    mine: tuple[Kind, ...], its: tuple[Kind, ...], key: Callable[[Kind], Any], what: str, notes: list[str]
+    first: tuple[Kind, ...], second: tuple[Kind, ...], key: Callable[[Kind], Any], what: str, notes: list[str]
 ) -> tuple[Kind, ...]:
     """Return the entries of the first, then those that only the second has; conflicting entries are reported."""
-    known = {key(each): each for each in mine}
+    known = {key(each): each for each in first}
     more = []
-    for each in its:
-        there = known.get(key(each))
-        if there is None:
-            more.append(each)
-        elif there != each and what != "operator set":
-            name = visible(str(key(each)))
+    for entry in second:
+        known_entry = known.get(key(entry))
+        if known_entry is None:
+            more.append(entry)
+        elif known_entry != entry and what != "operator set":
+            name = visible(str(key(entry)))
             notes.append(f'{what} "{name}" differs; the one of the first is kept')
-    return (*mine, *more)
+    return (*first, *more)

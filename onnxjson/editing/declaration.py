@@ -108,12 +108,12 @@ def name_of(declared: Declared | type[Declared]) -> str:
 
 def non_default_parameters(declared: Declared) -> dict[str, Any]:
     """Parameters that differ from their defaults and all required ones, by name, in the order of the declaration."""
-    found = {}
+    given = {}
     for parameter in parameters(type(declared)):
         value = getattr(declared, parameter.field)
         if parameter.required or not same_value(plain_value(value), plain_value(parameter.default)):
-            found[parameter.name] = value
-    return found
+            given[parameter.name] = value
+    return given
 
 
 def parameter_error(declared: Declared | type[Declared], name: str, mistake: ValueMistakeError) -> ParameterError:

@@ -148,12 +148,12 @@ class _Deletion:
 
     def _check_dtypes(self, ref: NodeRef, output: str, other: str) -> None:
         """Raise if the dtypes of an output and its replacement are known to differ and the user gave no bypass."""
-        made, taken = (dtype_of(self._workspace, ref.scope, each, self._known) for each in (output, other))
-        if self._bypass is None and made and taken and made != taken:
+        produced, taken = (dtype_of(self._workspace, ref.scope, each, self._known) for each in (output, other))
+        if self._bypass is None and produced and taken and produced != taken:
             raise self._refused(
                 ref,
-                f'it changes {format_data_type(taken)} to {format_data_type(made)}; consumers of "{visible(output)}" '
-                "would get another dtype; give bypass=0 to allow it",
+                f"it changes {format_data_type(taken)} to {format_data_type(produced)}; consumers of "
+                f'"{visible(output)}" would get another dtype; give bypass=0 to allow it',
             )
 
     def _keep_result(self, use: Use, scope: Scope, name: str) -> None:

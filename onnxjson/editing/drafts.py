@@ -33,6 +33,16 @@ from onnxjson.storage.store import Store, discard
 
 Member = Node | Function
 
+_ORIGIN: Final = ".origin"
+
+STORE: Final = Store("state", "drafts", bytes_in_all=5 * 10**9, entries_a_key=100)
+
+_FORGOTTEN_AFTER: Final = 24 * 3600
+"""Age in seconds after which an unchanged draft is removed."""
+
+_LONGEST_STEM: Final = 40
+"""Characters of a file's name that are part of the name of its draft; each has at most four bytes, and names 255."""
+
 
 class Landmark(msgspec.Struct, frozen=True):
     """Properties by which a node, or a function around it, is recognised."""
@@ -56,12 +66,12 @@ def path_of_node(model: Model, address: str) -> NodePath:
         AddressError: there is no element at the address.
     """
     segments = parse_address(address)
-    found = []
+    landmarks = []
     for length in range(2, len(segments) + 1):
         member = resolve(model, format_address(segments[:length]))
         if isinstance(member, Member):
-            found.append(_landmark(member))
-    return tuple(found)
+            landmarks.append(_landmark(member))
+    return tuple(landmarks)
 
 
 def paths_of_nodes(model: Model, blocks: Iterable[str]) -> tuple[NodePath, ...]:
@@ -93,7 +103,7 @@ class Recognition:
             AddressError: a node cannot be recognised, or the nodes of a block are no longer adjacent.
         """
         given = iter(ways)
-        found: dict[str, str] = {}
+        addresses: dict[str, str] = {}
         for block in blocks:
             now = [self.address(each, way) for each, way in zip(node_addresses(block), given, strict=False)]
             if len(set(now)) != len(node_addresses(block)):
@@ -101,10 +111,10 @@ class Recognition:
             joined = block_addresses(now) if is_range(block) else tuple(now)
             if len(joined) != 1 or [*node_addresses(joined[0])] != now:
                 raise AddressError(f"{_elsewhere(block)}: they are no longer adjacent")
-            found[block] = joined[0]
-        if len(set(found.values())) != len(found):
-            raise AddressError(_elsewhere(", ".join(found)))
-        return found
+            addresses[block] = joined[0]
+        if len(set(addresses.values())) != len(addresses):
+            raise AddressError(_elsewhere(", ".join(addresses)))
+        return addresses
 
     def address(self, address: str, way: NodePath) -> str:
         """Return the current address of a node.
@@ -148,12 +158,12 @@ class _Table:
 
     def position(self, landmark: Landmark, former: int) -> int | None:
         """Return the position of the only member that a landmark fits; None if there is none, or several."""
-        found = {each for name in landmark.made for each in self._made.get(name, ())}
-        if not found and landmark.name:
-            found = set(self._named.get((landmark.operator, landmark.name), ()))
-        if former in found:
+        positions = {each for name in landmark.made for each in self._made.get(name, ())}
+        if not positions and landmark.name:
+            positions = set(self._named.get((landmark.operator, landmark.name), ()))
+        if former in positions:
             return former
-        return found.pop() if len(found) == 1 else None
+        return positions.pop() if len(positions) == 1 else None
 
 
 def _elsewhere(block: str) -> str:
@@ -166,17 +176,6 @@ def _unknown(landmark: Landmark | None) -> str:
         return "the text does not record how to recognise it"
     shown = visible(" ".join(each for each in (landmark.operator, landmark.name or next(iter(landmark.made), ""))), 200)
     return f"no node has its outputs or its name ({shown})"
-
-
-_ORIGIN: Final = ".origin"
-
-STORE: Final = Store("state", "drafts", bytes_in_all=5 * 10**9, entries_a_key=100)
-
-_FORGOTTEN_AFTER: Final = 24 * 3600
-"""Age in seconds after which an unchanged draft is removed."""
-
-_LONGEST_STEM: Final = 40
-"""Characters of a file's name that are part of the name of its draft; each has at most four bytes, and names 255."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -306,7 +305,7 @@ def unsaved_drafts(path: Path) -> list[Path]:
 
     Unedited drafts that are older than a day are removed.
     """
-    found = []
+    unsaved = []
     for folder in STORE.entries(os.path.realpath(path)):
         origin = _origin_of(folder)
         if origin is None:
@@ -315,10 +314,10 @@ def unsaved_drafts(path: Path) -> list[Path]:
         edited = [each for each in texts if each.is_file() and not Draft(each, origin).is_untouched()]
         if edited:
             # Editors may leave copies next to the text; the newest file is the one that was written last.
-            found.append(max(edited, key=lambda each: (each.suffix == ".json", each.stat().st_mtime_ns)))
+            unsaved.append(max(edited, key=lambda each: (each.suffix == ".json", each.stat().st_mtime_ns)))
         elif time.time() - folder.stat().st_mtime > _FORGOTTEN_AFTER:
             discard(folder)
-    return sorted(found, key=lambda each: each.stat().st_mtime_ns)
+    return sorted(unsaved, key=lambda each: each.stat().st_mtime_ns)
 
 
 def _origin_of(folder: Path) -> Origin | None:

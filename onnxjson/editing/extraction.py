@@ -83,14 +83,14 @@ class Extraction:
         nodes = tuple([graph.node[position] for position in sorted(positions)])
         cut = set(inputs)
         used = dict.fromkeys([*(name for node in nodes for name in consumed_names(node)), *outputs])
-        made = {name for node in nodes for name in node.output if name}
-        constants = [name for name in used if name not in cut and name not in made]
-        annotations, parameters, notes = self._annotations(scope, {*used, *made, *cut}, cut | made)
-        found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters])}
+        produced = {name for node in nodes for name in node.output if name}
+        constants = [name for name in used if name not in cut and name not in produced]
+        annotations, parameters, notes = self._annotations(scope, {*used, *produced, *cut}, cut | produced)
+        constant_of = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters])}
         # Constants have the order of the model, those of outer graphs are last.
-        own, tensors = scope.initializers, [each for each in found.values() if isinstance(each, Tensor)]
-        dense = tuple(sorted(tensors, key=lambda each: own.get(each.name or "", len(own))))
-        sparse = tuple([each for each in found.values() if isinstance(each, SparseTensor)])
+        places, tensors = scope.initializers, [each for each in constant_of.values() if isinstance(each, Tensor)]
+        dense = tuple(sorted(tensors, key=lambda each: places.get(each.name or "", len(places))))
+        sparse = tuple([each for each in constant_of.values() if isinstance(each, SparseTensor)])
         input_values = [self._value(scope, name, "input") for name in inputs]
         if (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
             named = [each.name or "" for each in dense if each.name not in cut]
@@ -100,7 +100,7 @@ class Extraction:
         # Outputs of a result are checked for all edits together.
         if flat := [each.name or "" for each in input_values if not _has_rank(each)]:
             notes.append(f"the rank of {_names(flat)} is not known; the checker of onnx requires it, runtimes do not")
-        names = made | found.keys()
+        names = produced | constant_of.keys()
         new = Graph(
             node=nodes,
             name=graph.name,
@@ -165,7 +165,7 @@ class Extraction:
         return None if defining_scope is None else defining_scope.initializer(name)
 
     def _annotations(
-        self, scope: Scope, names: set[str], there: set[str]
+        self, scope: Scope, names: set[str], available: set[str]
     ) -> tuple[tuple[TensorAnnotation, ...], list[str], list[str]]:
         """Return quantization annotations of values, the constants that they refer to, and remarks on lost ones."""
         graph = scope.graph
@@ -176,12 +176,12 @@ class Extraction:
             if annotation.tensor_name not in names:
                 continue
             needed = [each.value or "" for each in annotation.quant_parameter_tensor_names]
-            outside = [each for each in needed if each not in there and self._constant(scope, each) is None]
+            outside = [each for each in needed if each not in available and self._constant(scope, each) is None]
             if outside:
                 lost.append(f'the quantization of "{visible(annotation.tensor_name)}" needs {_names(outside)}')
                 continue
             kept.append(annotation)
-            constants += [each for each in needed if each not in there]
+            constants += [each for each in needed if each not in available]
         return tuple(kept), constants, [f"{text}; its annotation is left out" for text in lost]
 
     def _value(self, scope: Scope, name: str, kind: str) -> ValueInfo:
@@ -198,14 +198,14 @@ class Extraction:
             inferred = self._types.type_of(defining_scope, name)
             joined = None if inferred is None else refine_type(stated.type, inferred)
             return stated if joined is None else replace(stated, type=joined)
-        found = self._types.type_of(defining_scope, name)
-        if found is None or not _is_typed(found):
+        following = self._types.type_of(defining_scope, name)
+        if following is None or not _is_typed(following):
             raise EditError(
                 f'the type of "{visible(name)}" is not known, which an {kind} must have; '
                 "add it to value_info first, for example with onnxjson edit",
                 defining_scope.address,
             )
-        return ValueInfo(name=name, type=found) if stated is None else replace(stated, type=found)
+        return ValueInfo(name=name, type=following) if stated is None else replace(stated, type=following)
 
 
 def _is_typed(value: Type) -> bool:

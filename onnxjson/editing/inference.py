@@ -91,12 +91,12 @@ def propagate_types(workspace: Workspace) -> tuple[str, ...]:
     """
     if workspace.typed is workspace.model:
         return ()
-    found = correct_types(workspace.typed, workspace.index, workspace.model_folder)
+    corrected = correct_types(workspace.typed, workspace.index, workspace.model_folder)
     workspace.keep_types()
-    if found.model is not workspace.model:
-        workspace.replace_equivalent(found.model)
-    workspace.complaints.update(found.complaints)
-    return found.notes
+    if corrected.model is not workspace.model:
+        workspace.replace_equivalent(corrected.model)
+    workspace.complaints.update(corrected.complaints)
+    return corrected.notes
 
 
 def replace_dimension(workspace: Workspace, name: str, size: int | str) -> tuple[str, ...]:
@@ -117,13 +117,13 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
         WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
     index = Index(model)
-    found, contradicting = types_that_follow(index, folder)
+    following, contradicting = types_that_follow(index, folder)
     conflicts: list[TypeConflict] = []
 
     def change(scope: Scope, graph: Body) -> Body:
-        if isinstance(graph, Function) or scope not in found:
+        if isinstance(graph, Function) or scope not in following:
             return graph
-        types, wrong = found[scope], contradicting[scope]
+        types, wrong = following[scope], contradicting[scope]
 
         def better(value: ValueInfo) -> ValueInfo:
             name = value.name or ""
@@ -200,11 +200,12 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
     overwrite: Annotated[bool, Meta(description="Replace types that contradict the inferred ones.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        found = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)
-        workspace.replace_model(found.model)
+        inferred = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)
+        workspace.replace_model(inferred.model)
         workspace.keep_types()
-        share = f"{found.now:,} of {found.values:,} values have a type and a rank now, {found.before:,} had before"
+        count = f"{inferred.now:,} of {inferred.values:,} values"
+        share = f"{count} have a type and a rank now, {inferred.before:,} had before"
         what = "replaced" if self.overwrite else "kept; overwrite replaces it"
-        wrong = [f"{conflict}; {what}" for conflict in found.conflicts[:_SHOWN]]
-        more = len(found.conflicts) - len(wrong)
-        return Outcome(found.values, (share, *wrong, *([f"{more:,} more conflicts"] if more else [])))
+        wrong = [f"{conflict}; {what}" for conflict in inferred.conflicts[:_SHOWN]]
+        more = len(inferred.conflicts) - len(wrong)
+        return Outcome(inferred.values, (share, *wrong, *([f"{more:,} more conflicts"] if more else [])))

@@ -110,7 +110,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
             wanted = {scope: {name}}
         opset = workspace.opset(None, "")
         stays: dict[str, list[str]] = {}
-        made: dict[Scope, list[Node]] = {}
+        nodes_of: dict[Scope, list[Node]] = {}
         for scope in index.scopes if wanted is None else wanted:
             names = (*scope.initializers, *scope.sparse_initializers) if wanted is None else wanted[scope]
             for name in names:
@@ -120,8 +120,8 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
                 if reason:
                     stays.setdefault(reason, []).append(name)
                 else:
-                    made.setdefault(scope, []).append(_constant_node(name, constant))
-        count = sum(map(len, made.values()))
+                    nodes_of.setdefault(scope, []).append(_constant_node(name, constant))
+        count = sum(map(len, nodes_of.values()))
         if not count and wanted is not None:
             reason, names_kept = next(iter(stays.items()))
             raise EditError(f'"{visible(names_kept[0])}" cannot become a node: it {reason}')
@@ -133,10 +133,10 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
             return Outcome(0, (*notes, "no initializer can become a node"))
 
         def change(scope: Scope, graph: Body) -> Body:
-            if scope not in made or not isinstance(graph, Graph):
+            if scope not in nodes_of or not isinstance(graph, Graph):
                 return graph
-            removed = {node.output[0] for node in made[scope]}
-            return _without_constants(replace(graph, node=(*made[scope], *graph.node)), removed)
+            removed = {node.output[0] for node in nodes_of[scope]}
+            return _without_constants(replace(graph, node=(*nodes_of[scope], *graph.node)), removed)
 
         workspace.replace_model(rebuild(index, change))
         return Outcome(count, tuple(notes))

@@ -31,6 +31,9 @@ __all__ = ["AddInput", "AddOutput", "RemoveInput", "RemoveOutput"]
 
 _SHOWN = 5
 
+_PASSED_ON: Final = {"Loop": 1, "Scan": 0}
+"""Operators that iterate over a subgraph -> outputs of the subgraph that are not outputs of the node."""
+
 
 class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
     """Add an input after the others."""
@@ -111,11 +114,11 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        found = workspace.values(self.tensor)
-        if len(found) > 1 and self.name is not None:
-            raise EditError(f"add-output: one name for {len(found)} outputs; rename them afterwards")
-        notes = [note for address, name in found for note in self._add(workspace, workspace.scope(address), name)]
-        return Outcome(len(found), tuple(notes))
+        values = workspace.values(self.tensor)
+        if len(values) > 1 and self.name is not None:
+            raise EditError(f"add-output: one name for {len(values)} outputs; rename them afterwards")
+        notes = [note for address, name in values for note in self._add(workspace, workspace.scope(address), name)]
+        return Outcome(len(values), tuple(notes))
 
     def _add(self, workspace: Workspace, scope: Scope, name: str) -> list[str]:
         if scope.root.kind != "main":
@@ -137,11 +140,12 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             # Its entry in value_info becomes the output.
             value = stated
             graph = replace(graph, value_info=tuple([each for each in graph.value_info if each is not stated]))
-        made = replace(graph, output=(*graph.output, value))
+        with_output = replace(graph, output=(*graph.output, value))
         if scope is main and (self.type is None or value.type == self._known_type(workspace, scope, name)):
-            workspace.replace_equivalent(replace(workspace.model, graph=made))  # its type follows from the same nodes
+            # Its type follows from the same nodes.
+            workspace.replace_equivalent(replace(workspace.model, graph=with_output))
         else:
-            workspace.replace_graph(main, made)
+            workspace.replace_graph(main, with_output)
         return notes
 
     def _type(self, workspace: Workspace, scope: Scope, name: str) -> Type:
@@ -202,10 +206,6 @@ def type_of_text(text: str, edit: str) -> Type:
         raise ParameterError(
             f'{edit}: type: "{visible(text)}" is not a type (character {error.position}): {error}'
         ) from None
-
-
-_PASSED_ON: Final = {"Loop": 1, "Scan": 0}
-"""Operators that iterate over a subgraph -> outputs of the subgraph that are not outputs of the node."""
 
 
 @dataclass

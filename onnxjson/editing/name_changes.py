@@ -15,6 +15,8 @@ from onnxjson.storage.identity import open_source
 
 _KINDS: Final = {"dim": "dimension", "metadata": "key of metadata"}
 
+_REFERENCE: Final = re.compile(r"\\(?:(\\)|g<([^>]*)>|([0-9]{1,2})|(.?))", re.DOTALL)
+
 
 class NameRule:
     """Returns the new name of an old one, or None for a name that stays."""
@@ -41,7 +43,7 @@ class NameRule:
         """Return the new names of those that change."""
         return {name: new for name in names if (new := self(name)) is not None}
 
-    def require_all(self, found: Collection[str], known: Iterable[Collection[str]], kind: str) -> None:
+    def require_all(self, changed: Collection[str], known: Iterable[Collection[str]], kind: str) -> None:
         """Raise unless all names to change were found.
 
         Raises:
@@ -49,12 +51,12 @@ class NameRule:
         """
         what = _KINDS.get(kind, kind)
         if self.names is None:
-            if not found:
+            if not changed:
                 some = listed([f'"{visible(name)}"' for each in known for name in each], 5)
                 raise SelectorError(f"the pattern matches no {what}; there {f'are {some}' if some else 'is none'}")
             return
-        there = set(found)
-        missing = next((old for old in self.names if old not in there), None)
+        present = set(changed)
+        missing = next((old for old in self.names if old not in present), None)
         if missing is not None:
             names = [name for each in known for name in each]
             hint = suggest(missing, names) or (f"there are {len(names):,}" if names else "there is none")
@@ -78,27 +80,24 @@ def name_rule(old: str, new: str, *, parts: bool = False) -> NameRule:
     template = _template(new, pattern.groups)
 
     def change(name: str) -> str | None:
-        found = pattern.find(name)
-        if found is None:
+        match = pattern.find(name)
+        if match is None:
             return None
-        return "".join([part if isinstance(part, str) else found[part] for part in template])
+        return "".join([part if isinstance(part, str) else match[part] for part in template])
 
     return NameRule(None, change)
-
-
-_REFERENCE: Final = re.compile(r"\\(?:(\\)|g<([^>]*)>|([0-9]{1,2})|(.?))", re.DOTALL)
 
 
 def _template(text: str, groups: Mapping[str, int]) -> list[str | int]:
     """Split a replacement into strings and numbers of groups."""
     parts: list[str | int] = []
     at = 0
-    for found in _REFERENCE.finditer(text):
-        parts.append(text[at : found.start()])
-        at = found.end()
-        name = next(each for each in found.groups() if each is not None)
-        if found[1]:
-            parts.append(found[1])
+    for reference in _REFERENCE.finditer(text):
+        parts.append(text[at : reference.start()])
+        at = reference.end()
+        name = next(each for each in reference.groups() if each is not None)
+        if reference[1]:
+            parts.append(reference[1])
         elif name == "0" or name in groups:
             parts.append(groups.get(name, 0))
         else:
@@ -149,14 +148,14 @@ def matching(text: str, names: Sequence[str], kind: str) -> list[str]:
     """
     if text.startswith("re:"):
         pattern = regular_expression(text.removeprefix("re:"))
-        found = [name for name in names if pattern.matches(name)]
+        matches = [name for name in names if pattern.matches(name)]
     else:
-        found = [name for name in names if name == text]
-        if not found and has_wildcards(text):
+        matches = [name for name in names if name == text]
+        if not matches and has_wildcards(text):
             like = Wildcards(text)
-            found = [name for name in names if like.matches(name)]
-    if not found:
+            matches = [name for name in names if like.matches(name)]
+    if not matches:
         some = listed([f'"{visible(name)}"' for name in names], 5)
         hint = suggest(text, names) or (f"there are {some}" if some else "there is none")
         raise SelectorError(f'no {kind} is called "{visible(text)}"; {hint}')
-    return found
+    return matches

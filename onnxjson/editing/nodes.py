@@ -29,6 +29,9 @@ from onnxjson.model.operators import attribute_types, known_attributes
 
 __all__ = ["AddNode", "ReplaceNode", "Rewire", "SwapInputs"]
 
+_MOST_INPUTS = 1 << 16
+"""Maximum number of inputs of a node."""
+
 
 class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
@@ -265,10 +268,6 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
             changes.setdefault(ref.scope, {})[ref.position] = new
         workspace.replace_nodes_in(changes)
         return Outcome(len(refs))
-
-
-_MOST_INPUTS = 1 << 16
-"""Maximum number of inputs of a node."""
 
 
 def visible_name(workspace: Workspace, scope: Scope, text: str, edit: str) -> str:

@@ -176,13 +176,13 @@ def _by_converter(model: Model, version: int, folder: Path | None, merged: Count
 
 def _refuse_wrong_nodes(before: Model, after: Model) -> None:
     """Raise if nodes use more than their operators have in another version; with the address of the node before."""
-    found = check_operators(after)
-    if found and not check_operators(before):
-        address = _NODE_ADDRESS.findall(found[0].address)[0]
+    mistakes = check_operators(after)
+    if mistakes and not check_operators(before):
+        address = _NODE_ADDRESS.findall(mistakes[0].address)[0]
         node = find_element(after, address).value
         assert isinstance(node, Node)
         same = [ref for ref in Index(before).nodes() if ref.node.output[:1] == node.output[:1]]
-        raise EditError(found[0].message, same[0].address if same else "")
+        raise EditError(mistakes[0].message, same[0].address if same else "")
 
 
 def _without_old(node: Node, old: int | None, new: int) -> Node:
@@ -362,10 +362,10 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     ] = ""
 
     def change(self, workspace: Workspace) -> Outcome:
-        found = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)
-        if found.model is not workspace.model:
+        converted = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)
+        if converted.model is not workspace.model:
             is_typed = workspace.typed is workspace.model
-            workspace.replace_model(found.model)
+            workspace.replace_model(converted.model)
             if is_typed:  # All values that are still there have the types that they had.
                 workspace.keep_types()
-        return Outcome(1, found.notes)
+        return Outcome(1, converted.notes)

@@ -27,6 +27,18 @@ Form = Literal["text", "integer", "number", "flag", "choice", "value", "list", "
 JOINED: Final = ("integer", "size", "number")
 """Forms of list items that commas may join on a command line."""
 
+COMMON: Final = ("expect", "if_any")
+"""Parameters of all edits that select something."""
+
+_SELECTING: Final = frozenset(
+    ("nodes", "node", "tensor", "tensors", "constant", "input", "output", "name", "dim", "graph", "address")
+)
+"""Roles of parameters that may select nothing, or several elements."""
+
+_FORMS: Final[dict[Any, Form]] = {str: "text", int: "integer", float: "number", bool: "flag", Any: "value"}
+
+_TYPES: Final[dict[Form, type]] = {"text": str, "flag": bool, "choice": str, "mapping": Mapping}
+
 
 @dataclass(frozen=True, slots=True)
 class Role:
@@ -138,19 +150,10 @@ def parameters(edit: type[msgspec.Struct]) -> tuple[Parameter, ...]:
     """Return the parameters of an edit or a pass in the order of the declaration, those of all selectors last."""
     hints = get_type_hints(edit, include_extras=True)
     fields = msgspec.structs.fields(edit)
-    found = [_parameter(field, hints[field.name]) for field in fields]
-    own = [each for each in found if each.field not in COMMON]
-    is_selecting = any(each.role in _SELECTING for each in own)
-    return (*own, *[each for each in found if each.field in COMMON and is_selecting])
-
-
-COMMON: Final = ("expect", "if_any")
-"""Parameters of all edits that select something."""
-
-_SELECTING: Final = frozenset(
-    ("nodes", "node", "tensor", "tensors", "constant", "input", "output", "name", "dim", "graph", "address")
-)
-"""Roles of parameters that may select nothing, or several elements."""
+    declared = [_parameter(field, hints[field.name]) for field in fields]
+    specific = [each for each in declared if each.field not in COMMON]
+    is_selecting = any(each.role in _SELECTING for each in specific)
+    return (*specific, *[each for each in declared if each.field in COMMON and is_selecting])
 
 
 def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
@@ -208,9 +211,6 @@ def _shape(hint: Any) -> Shape:
     return Shape(_FORMS[hint])
 
 
-_FORMS: Final[dict[Any, Form]] = {str: "text", int: "integer", float: "number", bool: "flag", Any: "value"}
-
-
 def _read_text(shape: Shape, value: str) -> str:
     if shape.least and len(value) < shape.least:
         raise ValueMistakeError("an empty text", shape.fits)
@@ -253,12 +253,12 @@ def _read_list(shape: Shape, value: object) -> tuple[Any, ...]:
 
 def _read_mapping(shape: Shape, value: Mapping[object, object]) -> dict[str, Any]:
     item = shape.item or _VALUE
-    found = {}
-    for key, each in value.items():
+    members = {}
+    for key, member in value.items():
         if not isinstance(key, str):
             raise ValueMistakeError(f"the key {found_words(key)}", "keys that are texts")
-        found[key] = _member(item, each, key)
-    return found
+        members[key] = _member(item, member, key)
+    return members
 
 
 def _member(shape: Shape, value: object, key: str | int) -> Any:
@@ -279,5 +279,4 @@ _READERS: Final[dict[Form, Callable[[Shape, Any], Any]]] = {
     "mapping": _read_mapping,
     "size": _read_number,
 }
-_TYPES: Final[dict[Form, type]] = {"text": str, "flag": bool, "choice": str, "mapping": Mapping}
 _VALUE: Final = Shape("value")

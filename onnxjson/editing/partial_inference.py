@@ -147,17 +147,17 @@ class Part:
         graph = scope.graph
         assert isinstance(graph, Graph)
         positions = sorted(self._positions)
-        whole = self._without(cleared, opened).graph if len(self._index.scopes) > 1 else graph
-        assert whole is not None
-        made = {name for position in positions for name in graph.node[position].output if name}
+        light = self._without(cleared, opened).graph if len(self._index.scopes) > 1 else graph
+        assert light is not None
+        produced = {name for position in positions for name in graph.node[position].output if name}
         without = cleared.get(scope.address, ())
-        stated = {name: self._type(name) for name in made if name not in without}
+        stated = {name: self._type(name) for name in produced if name not in without}
         infos = [ValueInfo(name=name, type=each) for name, each in stated.items() if each is not None]
-        given = [ValueInfo(name=name, type=each) for name, each in self._given.items() if name not in made]
+        given = [ValueInfo(name=name, type=each) for name, each in self._given.items() if name not in produced]
         constants = [scope.initializer(name) for name in self._constants]
         part = Graph(
             name="part",
-            node=tuple([_named(whole.node[place], f"{scope.address}/node/{place}") for place in positions]),
+            node=tuple([_named(light.node[place], f"{scope.address}/node/{place}") for place in positions]),
             input=tuple(given),
             value_info=tuple(infos),
             initializer=tuple([each for each in constants if isinstance(each, Tensor)]),
@@ -192,17 +192,17 @@ def _named(node: Node, address: str) -> Node:
 def _by_address(scopes: Iterable[Scope]) -> dict[str, dict[str, Type]]:
     """Return the types of a part by the addresses of its graphs in the whole model."""
 
-    found: dict[str, dict[str, Type]] = {}
+    types_of: dict[str, dict[str, Type]] = {}
     for scope in scopes:
         address = scope.address
         if scope.owner is not None:
             address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)
-        found[address] = {name: without_invented_names(each) for name, each in scope.types.items()}
-    return found
+        types_of[address] = {name: without_invented_names(each) for name, each in scope.types.items()}
+    return types_of
 
 
 def _complaints(messages: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    complaints: dict[str, str] = {}
     following: dict[str, str] = {}
     for message in messages:
         place = _NODE.match(message)
@@ -211,21 +211,21 @@ def _complaints(messages: Iterable[str]) -> dict[str, str]:
         if place is not None:
             text = message[place.end() :].split("(op_type:")[0].strip(" :,")
             if not text.endswith(_UNKNOWN):
-                (following if text.endswith(_FOLLOWING) else found).setdefault(place["address"], text)
-    return found or following
+                (following if text.endswith(_FOLLOWING) else complaints).setdefault(place["address"], text)
+    return complaints or following
 
 
-def complaint(found: InferredPart, ref: NodeRef) -> str | None:
+def complaint(inferred: InferredPart, ref: NodeRef) -> str | None:
     """Return why a node cannot have its inputs, by onnx, by `size_conflict` or by `perm_mistake`."""
-    if not found.complaints and ref.node.op_type not in (*_COMPARED, "Transpose"):
+    if not inferred.complaints and ref.node.op_type not in (*_COMPARED, "Transpose"):
         return None
     if ref.node.op_type == "Transpose" and not plain_domain(ref.node.domain) and ref.node.input:
         perm = next((each.ints for each in ref.node.attribute if each.name == "perm"), ())
-        dims = inferred_dims(ref.scope, ref.node.input[0], found.types)
+        dims = inferred_dims(ref.scope, ref.node.input[0], inferred.types)
         if perm and (mistake := perm_mistake(perm, None if dims is None else len(dims))):
             return mistake
-    conflict = size_conflict(ref.scope, ref.node, lambda name: inferred_dims(ref.scope, name, found.types))
-    return found.complaints.get(ref.address) or conflict
+    conflict = size_conflict(ref.scope, ref.node, lambda name: inferred_dims(ref.scope, name, inferred.types))
+    return inferred.complaints.get(ref.address) or conflict
 
 
 def inferred_dims(scope: Scope, name: str, types: Values) -> Dims | None:

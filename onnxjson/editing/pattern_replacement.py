@@ -75,11 +75,11 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             raise ParameterError(f"{name_of(self)}: {error}") from error
         for each in (replacement,) if isinstance(replacement, Bound) else replacement:
             _check_names(pattern.names, each, name_of(self))
-        found = find(workspace.model, pattern, overlapping=self.node is not None, index=workspace.index)
+        matches = find(workspace.model, pattern, overlapping=self.node is not None, index=workspace.index)
         if self.node is not None:
             wanted = set(workspace.select(self.node))
-            found = _apart([match for match in found if match.root in wanted])
-        if not found:
+            matches = _apart([match for match in matches if match.root in wanted])
+        if not matches:
             if self.if_any:
                 return Outcome(0)
             mistyped = mistakes(pattern, workspace.index.operator_counts(), opsets=imported_versions(workspace.model))
@@ -87,7 +87,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []
-        for match in found:
+        for match in matches:
             try:
                 work.add(match)
             except EditError as error:
@@ -102,14 +102,14 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
-        return Outcome(len(found) - len(refused), tuple(notes))
+        return Outcome(len(matches) - len(refused), tuple(notes))
 
 
-def _apart(found: Sequence[Match]) -> list[Match]:
+def _apart(matches: Sequence[Match]) -> list[Match]:
     """Return the matches that share no nodes with an earlier one."""
     taken: set[NodeRef] = set()
     apart = []
-    for match in found:
+    for match in matches:
         if taken.isdisjoint(match.nodes):
             taken.update(match.nodes)
             apart.append(match)
@@ -181,15 +181,15 @@ class _Replacements:
         else:
             nodes = _Nodes(self, match, self.replacement).made
         at = root.position if isinstance(self.replacement, Bound) else self._place(match, removed)
-        of_graph, made = self.changes.of(root.scope), {name for node in nodes for name in node.output}
+        of_graph, produced = self.changes.of(root.scope), {name for node in nodes for name in node.output}
         for ref in removed:
             of_graph.nodes[ref.position] = None
-            of_graph.removed.update(each for each in ref.node.output if each and each not in made)
+            of_graph.removed.update(each for each in ref.node.output if each and each not in produced)
         if isinstance(at, int):
             of_graph.nodes[at] = tuple(nodes)
         else:
             self._after.append((root.scope, int(at), tuple(nodes)))
-        self.done.append(Replaced(match, ends, made - {""}))
+        self.done.append(Replaced(match, ends, produced - {""}))
 
     def make(self) -> None:
         """Make the changes of all matches."""
@@ -232,11 +232,11 @@ class _Replacements:
             return [root.node.output[match.pattern.calls[0].output]]
         bound = [match.bindings[each.name] for each in self.replacement]
         inside = set(match.nodes)
-        for each in bound:
-            assert isinstance(each, Value)
-            if each.scope is not root.scope or self.workspace.index.producer(root.scope, each.name) not in inside:
+        for value in bound:
+            assert isinstance(value, Value)
+            if value.scope is not root.scope or self.workspace.index.producer(root.scope, value.name) not in inside:
                 raise EditError(
-                    f'{self.edit}: "{visible(each.name)}" is to be replaced, and no node of the match produces it',
+                    f'{self.edit}: "{visible(value.name)}" is to be replaced, and no node of the match produces it',
                     root.address,
                 )
         return [each.name or "" for each in bound]
@@ -257,10 +257,10 @@ class _Replacements:
 
     def _check_inputs(self, match: Match) -> None:
         for call, ref in zip(match.pattern.calls, match.calls, strict=True):
-            there = sum(bool(name) for name in ref.node.input[len(call.inputs or ()) :])
+            unmentioned = sum(bool(name) for name in ref.node.input[len(call.inputs or ()) :])
             if call.inputs is None:
-                there = 0 if ref is match.root and isinstance(self.replacement, Bound) else len(ref.node.input)
-            if there and not call.is_open:
+                unmentioned = 0 if ref is match.root and isinstance(self.replacement, Bound) else len(ref.node.input)
+            if unmentioned and not call.is_open:
                 raise EditError(
                     f"{self.edit}: {ref.address} ({visible(ref.node.op_type or '')}) has inputs that the pattern does "
                     'not mention; name them, or write "..." to drop them',
@@ -342,10 +342,10 @@ class _Nodes:
         work, root = self._work, self._match.root
         operator = call.operators[0]
         inputs = list(map(self._input, call.inputs or ()))
-        for place, each in enumerate(call.inputs or ()):
-            if isinstance(each, Number | Elements):
+        for place, given_input in enumerate(call.inputs or ()):
+            if isinstance(given_input, Number | Elements):
                 dtype = constant_dtype(work.workspace, root, call, place, inputs, work.edit)
-                inputs[place] = self._constant(each, dtype)
+                inputs[place] = self._constant(given_input, dtype)
         while inputs and not inputs[-1]:
             inputs.pop()
         base = root.node.name or root.node.output[self._match.pattern.calls[0].output]

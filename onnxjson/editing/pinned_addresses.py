@@ -28,14 +28,14 @@ def unpinned(model: Model, selector: str) -> str:
     Raises:
         SelectorError: the element at the address has another digest.
     """
-    found = PINNED.fullmatch(selector)
-    if found is None:
+    match = PINNED.fullmatch(selector)
+    if match is None:
         return selector
-    if digest(model, found[1].removeprefix("@")) != found[2]:
+    if digest(model, match[1].removeprefix("@")) != match[2]:
         raise SelectorError(
-            f"{visible(found[1], 200)} is another element than when this was written, so it is not changed"
+            f"{visible(match[1], 200)} is another element than when this was written, so it is not changed"
         )
-    return found[1]
+    return match[1]
 
 
 def digest(model: Model, address: str) -> str:

@@ -25,6 +25,8 @@ from onnxjson.storage.identity import open_source
 _FUNCTION: Final = "rewrite"
 _RULES: Final = "rules"
 
+_NO_MATCH: Final = "no rule matched; nothing changed"
+
 
 class PythonScript:
     """A script that was run once, with its definitions."""
@@ -60,16 +62,16 @@ class PythonScript:
             OnnxJsonError: one of its edits is not possible.
         """
         if not callable(self._rewrite):
-            made = self._rules
+            returned = self._rules
         else:
             try:
-                made = self._rewrite(model)
+                returned = self._rewrite(model)
             except OnnxJsonError:
                 raise
             except (Exception, SystemExit) as error:
                 # A script that exits would end the program before anything is written, as if it had succeeded.
                 raise _failed(self.path, error) from error
-        return self._result(model, made, model_folder)
+        return self._result(model, returned, model_folder)
 
     def prefixes(self, model: Model) -> Iterator[tuple[str, Model]]:
         """Yield the name of each edit or rule of a script, and the model after it and those before it.
@@ -85,24 +87,24 @@ class PythonScript:
             name = name_of(each) if isinstance(each, Edit) else getattr(each, "name", None) or type(each).__name__
             yield f"{count}: {name}", self._result(model, parts[:count], None).model
 
-    def _result(self, model: Model, made: Any, model_folder: Path | None) -> Result:
-        if isinstance(made, Edit | Script | Patch):
-            return run(model, made, folder=self.path.parent, model_folder=model_folder)
-        if isinstance(made, Model):
-            return self._checked(model, made)
-        if getattr(getattr(made, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
+    def _result(self, model: Model, returned: Any, model_folder: Path | None) -> Result:
+        if isinstance(returned, Edit | Script | Patch):
+            return run(model, returned, folder=self.path.parent, model_folder=model_folder)
+        if isinstance(returned, Model):
+            return self._checked(model, returned)
+        if getattr(getattr(returned, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
             from onnxjson.codecs import serde
 
-            return self._checked(model, serde.from_proto(made))
-        if _is_rules(made):
-            return self._checked(model, self._by_rules(model, made), _NO_MATCH)
-        if isinstance(made, Iterable) and not isinstance(made, str | bytes | Path):
-            changes = list(made)
+            return self._checked(model, serde.from_proto(returned))
+        if _is_rules(returned):
+            return self._checked(model, self._by_rules(model, returned), _NO_MATCH)
+        if isinstance(returned, Iterable) and not isinstance(returned, str | bytes | Path):
+            changes = list(returned)
             if all([isinstance(each, Edit | Script | Patch) for each in changes]):
                 return run(model, changes, folder=self.path.parent, model_folder=model_folder)
             if changes and all([_is_rules(each) for each in changes]):
                 return self._checked(model, self._by_rules(model, changes), _NO_MATCH)
-        what = "nothing" if made is None else f"a {type(made).__name__}"
+        what = "nothing" if returned is None else f"a {type(returned).__name__}"
         raise EditError(
             f"{self.path}: rewrite returned {what}; it must return a model, edits, a patch or rules of onnxscript"
         )
@@ -125,18 +127,15 @@ class PythonScript:
         from onnxjson.codecs import serde
 
         try:
-            made = rewriter.rewrite(serde.to_proto(model), pattern_rewrite_rules=rules)
+            rewritten = rewriter.rewrite(serde.to_proto(model), pattern_rewrite_rules=rules)
         except (Exception, SystemExit) as error:
             raise _failed(self.path, error) from error
-        after = serde.from_proto(made)
+        after = serde.from_proto(rewritten)
         if model.graph is None or not isinstance(after.graph, Graph):
             return after
         # The rewriter converts the whole model; everything that its rules do not affect is restored.
         same = replace(model, graph=reconcile(model.graph, after.graph, Counts()))
         return same if not new_findings(model, same) else after
-
-
-_NO_MATCH: Final = "no rule matched; nothing changed"
 
 
 def _failed(path: Path, error: BaseException) -> EditError:

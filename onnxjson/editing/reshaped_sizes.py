@@ -59,26 +59,28 @@ def _new_numbers(
 ) -> dict[int, int]:
     """Return the numbers that change in the constant shape of a Reshape, by position."""
     old, new = (_sizes(each.dims(ref.scope, ref.node.input[0])) for each in (before, now))
-    made = _sizes(before.dims(ref.scope, ref.node.output[0]))
-    if old is None or new is None or made is None or old == new or len(made) != len(constant) or len(old) != len(new):
+    reshaped = _sizes(before.dims(ref.scope, ref.node.output[0]))
+    if old is None or new is None or reshaped is None or old == new:
         return {}
-    found = regrouped(old, made, new)
-    if found is None:
+    if len(reshaped) != len(constant) or len(old) != len(new):
+        return {}
+    regrouped_sizes = regrouped(old, reshaped, new)
+    if regrouped_sizes is None:
         return {}
     copies = not any([each.name == "allowzero" and each.i for each in ref.node.attribute])
     target = [new[at] if each == 0 and copies and at < len(new) else each for at, each in enumerate(constant)]
-    wrong = [at for at, each in enumerate(found) if target[at] not in (-1, each)]
+    wrong = [at for at, each in enumerate(regrouped_sizes) if target[at] not in (-1, each)]
     if not is_named:
-        return {at: found[at] for at in wrong}
-    numbers = {at: 0 for at in wrong if copies and at < len(new) and new[at] == found[at]}
+        return {at: regrouped_sizes[at] for at in wrong}
+    numbers = {at: 0 for at in wrong if copies and at < len(new) and new[at] == regrouped_sizes[at]}
     rest = [at for at in wrong if at not in numbers]
     if len(rest) > 1:
         return {}
     opened = constant.index(-1) if -1 in constant else None
     if rest and opened is not None:
-        if found[opened] != made[opened]:
+        if regrouped_sizes[opened] != reshaped[opened]:
             return {}
-        numbers[opened] = found[opened]
+        numbers[opened] = regrouped_sizes[opened]
     return {**numbers, **dict.fromkeys(rest, -1)}
 
 
@@ -88,16 +90,16 @@ def _sizes(dims: Dims | None) -> list[int] | None:
     return found if dims is not None and len(found) == len(dims) else None
 
 
-def regrouped(old: Sequence[int], made: Sequence[int], new: Sequence[int]) -> list[int] | None:
-    """Return the sizes after a Reshape from `old` to `made` if it gets `new`; None if they cannot be determined."""
-    if [*old[:1], *made[:1]] == [1, 1] and new[0] != 1:
-        rest = regrouped(old[1:], made[1:], new[1:])
+def regrouped(old: Sequence[int], reshaped: Sequence[int], new: Sequence[int]) -> list[int] | None:
+    """Return the sizes after a Reshape from `old` to `reshaped` if it gets `new`; None if they cannot be determined."""
+    if [*old[:1], *reshaped[:1]] == [1, 1] and new[0] != 1:
+        rest = regrouped(old[1:], reshaped[1:], new[1:])
         return None if rest is None else [new[0], *rest]
     if any([a == 1 != b for a, b in zip(old, new, strict=True)]):
         return None
     pairs = [(a, b) for a, b in zip(old, new, strict=True) if (a, b) != (1, 1)]
     result: list[int] = []
-    for size in made:
+    for size in reshaped:
         result.append(1)
         if size == 1:
             continue

@@ -28,6 +28,12 @@ Dtypes = Mapping[str, int]
 Known = dict[tuple[Scope, str], int | None]
 """Data types that are already determined, None if unknown: the graph that defines a value, and its name."""
 
+_FARTHEST: Final = 256
+"""Maximum number of nodes through which a dtype is followed."""
+
+Value = tuple[Scope, str]
+"""The graph that defines a value, and its name."""
+
 
 def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
     """Raise unless a node is valid for its operator; `place` is its name in messages.
@@ -69,41 +75,37 @@ def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None 
     """
     known = {} if known is None else known
     path: list[tuple[Scope, str]] = []
-    found: int | None = None
+    dtype: int | None = None
     for _ in range(_FARTHEST):
         defining_scope = Index.defining_scope(scope, name)
         if defining_scope is None:
             break
         if (defining_scope, name) in known:
-            found = known[defining_scope, name]
+            dtype = known[defining_scope, name]
             break
         path.append((defining_scope, name))
         constant = defining_scope.initializer(name)
         stated = Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant)
-        found = rules.dtype_of_type(stated)
+        dtype = rules.dtype_of_type(stated)
         producer = workspace.index.producer(defining_scope, name)
-        if found is not None or producer is None:
+        if dtype is not None or producer is None:
             break
         scope, node = producer.scope, producer.node
         propagated = output_dtype(workspace, scope, node, node.output.index(name))
         if not isinstance(propagated, str):
-            found = propagated
+            dtype = propagated
             break
         name = propagated
     else:
         # Values closer to the producer may still be determined.
         del path[1:]
-    known.update(dict.fromkeys(path, found))
-    return found
+    known.update(dict.fromkeys(path, dtype))
+    return dtype
 
 
 def output_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
     """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
     return rules.produced_dtype(node, _signature(workspace, scope, node), slot)
-
-
-_FARTHEST: Final = 256
-"""Maximum number of nodes through which a dtype is followed."""
 
 
 def _signature(workspace: Workspace, scope: Scope, node: Node) -> operators.Signature | None:
@@ -119,11 +121,11 @@ def dtype_conflict(
 
     `dtypes` are future dtypes of some values; for `known` see `dtype_of`.
     """
-    found = _signature(workspace, scope, node)
-    if found is None:
+    signature = _signature(workspace, scope, node)
+    if signature is None:
         return None
     mistake = rules.dtype_mistake(
-        node, found, lambda name: (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
+        node, signature, lambda name: (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
     )
     return None if mistake is None else mistake.message
 
@@ -221,13 +223,13 @@ def _sharded(node: Node, old: tuple[str, ...], new: tuple[str, ...]) -> Node:
     for device in node.device_configurations:
         taken = {each.tensor_name for each in device.sharding_spec}
         specs = []
-        for each in device.sharding_spec:
-            name = moved.get(each.tensor_name or "", each.tensor_name)
-            if name == each.tensor_name:
-                specs.append(each)
+        for sharding in device.sharding_spec:
+            name = moved.get(sharding.tensor_name or "", sharding.tensor_name)
+            if name == sharding.tensor_name:
+                specs.append(sharding)
             elif name and name not in taken:
                 taken.add(name)
-                specs.append(replace(each, tensor_name=name))
+                specs.append(replace(sharding, tensor_name=name))
         devices.append(replace(device, sharding_spec=tuple(specs)))
     return replace(node, device_configurations=tuple(devices))
 
@@ -258,21 +260,17 @@ def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChange
         return annotations
     new = changes.renamed.get
     kept = []
-    for each in annotations:
-        if each.tensor_name not in changes.removed or each.tensor_name in changes.renamed:
+    for annotation in annotations:
+        if annotation.tensor_name not in changes.removed or annotation.tensor_name in changes.renamed:
             parameters = tuple(
                 [
                     replace(entry, value=new(entry.value or "", entry.value))
-                    for entry in each.quant_parameter_tensor_names
+                    for entry in annotation.quant_parameter_tensor_names
                 ]
             )
-            name = new(each.tensor_name or "", each.tensor_name)
-            kept.append(replace(each, tensor_name=name, quant_parameter_tensor_names=parameters))
+            name = new(annotation.tensor_name or "", annotation.tensor_name)
+            kept.append(replace(annotation, tensor_name=name, quant_parameter_tensor_names=parameters))
     return tuple(kept)
-
-
-Value = tuple[Scope, str]
-"""The graph that defines a value, and its name."""
 
 
 class ResultTypes:
@@ -343,12 +341,12 @@ class ResultTypes:
         return output_dtype(self._workspace, scope, node, slot) == output_dtype(self._workspace, scope, old, slot)
 
     def _made(self, scope: Scope, node: Node, slot: int) -> int | None:
-        found = output_dtype(self._workspace, scope, node, slot)
-        if not isinstance(found, str):
-            return found
-        defining_scope = Index.defining_scope(scope, found)
-        known = None if defining_scope is None else self._dtypes.get((defining_scope, found))
-        return known or dtype_of(self._workspace, scope, found, self._known)
+        dtype_or_name = output_dtype(self._workspace, scope, node, slot)
+        if not isinstance(dtype_or_name, str):
+            return dtype_or_name
+        defining_scope = Index.defining_scope(scope, dtype_or_name)
+        known = None if defining_scope is None else self._dtypes.get((defining_scope, dtype_or_name))
+        return known or dtype_of(self._workspace, scope, dtype_or_name, self._known)
 
     def _found(self, scope: Scope, name: str, dtype: int | None) -> None:
         before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name, self._known)
@@ -367,9 +365,9 @@ class ResultTypes:
 
     def _check_result(self, use: Use, name: str, before: int | None, dtype: int) -> None:
         if before is not None and use.scope.kind == "subgraph":
-            raise EditError(
-                f'{self._edit}: {visible(use.address)}: "{visible(name)}" would be {format_data_type(dtype)}, and the '
-                f"node around this graph needs {format_data_type(before)}; add a Cast with add-node",
+            raise self._refused(
+                f'{visible(use.address)}: "{visible(name)}" would be {format_data_type(dtype)}, and the node around '
+                f"this graph needs {format_data_type(before)}",
                 use.address,
             )
 
@@ -384,7 +382,10 @@ class ResultTypes:
             if conflict is None or dtype_conflict(self._workspace, scope, old, None, self._known) is not None:
                 continue
             place = f"{scope.address}/node/{position}"
-            raise EditError(f"{self._edit}: {place}: {conflict}; add a Cast with add-node", place)
+            raise self._refused(f"{place}: {conflict}", place)
+
+    def _refused(self, reason: str, address: str) -> EditError:
+        return EditError(f"{self._edit}: {reason}; add a Cast with add-node", address, reason=reason)
 
 
 def replace_nodes(workspace: Workspace, changes: Mapping[Scope, Mapping[int, NodeChange]], edit: str) -> None:

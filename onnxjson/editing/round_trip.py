@@ -159,14 +159,14 @@ class ModelEditing:
         return result
 
     def _placed(
-        self, found: Sequence[Finding], draft: drafts.Draft, replaced: node_blocks.Replaced | None
+        self, findings: Sequence[Finding], draft: drafts.Draft, replaced: node_blocks.Replaced | None
     ) -> list[Finding]:
         """Add the line and column in the draft to findings, if the draft shows their element."""
-        addresses = [finding.address for finding in found if finding.address]
+        addresses = [finding.address for finding in findings if finding.address]
         find = locate if replaced is None else replaced.locate
         places = find(draft.content(), addresses) if addresses else {}
-        placed = list(found)
-        for position, finding in enumerate(found):
+        placed = list(findings)
+        for position, finding in enumerate(findings):
             if finding.address in places:
                 line, column = places[finding.address]
                 placed[position] = replace(finding, file=str(draft.path), line=line, column=column)
@@ -214,7 +214,7 @@ class Editing(ModelEditing):
 
 
 def _without_format(draft: drafts.Draft) -> DecodeError:
-    found = Finding(
+    finding = Finding(
         severity="error",
         code="no-format",
         message="the document does not state its format",
@@ -223,7 +223,7 @@ def _without_format(draft: drafts.Draft) -> DecodeError:
         line=1,
         column=1,
     )
-    return DecodeError(str(found), [found])
+    return DecodeError(str(finding), [finding])
 
 
 def _of_unknown(model: Model, unknown: Sequence[Tensor]) -> Iterator[Finding]:

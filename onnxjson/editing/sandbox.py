@@ -22,6 +22,9 @@ from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.running.light_model import LightModel
 from onnxjson.running.worker import Worker
 
+Counts = Counter[Literal["changed", "added", "removed"]]
+"""Number of nodes that changed, including those in subgraphs; changed: with another computation than before."""
+
 
 @cache
 def worker() -> Worker:
@@ -39,10 +42,6 @@ def check(model: Model) -> tuple[Finding, ...]:
         EditError: even without its big constants the model has more bytes than native code can read.
     """
     return worker().check(LightModel(model, None, "empty").data)
-
-
-Counts = Counter[Literal["changed", "added", "removed"]]
-"""Number of nodes that changed, including those in subgraphs; changed: with another computation than before."""
 
 
 def reconcile(before: Graph, after: Graph, counts: Counts) -> Graph:
@@ -141,12 +140,12 @@ def _initializers(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> tupl
     now = {each.name: each for each in after}
     kept = []
     for tensor in before:
-        there = now.pop(tensor.name, None)
-        if there is None:
+        current = now.pop(tensor.name, None)
+        if current is None:
             continue
-        kept.append(tensor if tensor is there or _is_same_tensor(tensor, there) else there)
-    found = (*kept, *[each for each in after if each.name in now])
-    return before if found == before else found
+        kept.append(tensor if tensor is current or _is_same_tensor(tensor, current) else current)
+    initializers = (*kept, *[each for each in after if each.name in now])
+    return before if initializers == before else initializers
 
 
 def _is_same_tensor(one: Tensor, other: Tensor) -> bool:

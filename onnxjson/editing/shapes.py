@@ -35,6 +35,9 @@ UNKNOWN = "?"
 
 ShapeText = tuple[int | str, ...]
 
+_INT64 = 7
+_MOST_CHANNELS = 4096
+
 
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
@@ -220,13 +223,13 @@ def _set_shapes(
 
 def _examples(inputs: Mapping[Scope, Mapping[str, tuple[Dimension, ...]]]) -> dict[str, int]:
     """Return sizes for names that replace sizes: what fits the double size probably fits other sizes."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for scope, shapes in inputs.items():
         for name, dims in shapes.items():
             for new, old in zip(dims, dims_of(scope.types.get(name)) or (), strict=False):
                 if new.dim_param and isinstance(old, int):
-                    found.setdefault(new.dim_param, 2 * old)
-    return found
+                    sizes.setdefault(new.dim_param, 2 * old)
+    return sizes
 
 
 def _check_inferred(workspace: Workspace, places: Mapping[str, Mapping[str, tuple[Dimension, ...]]]) -> None:
@@ -234,13 +237,13 @@ def _check_inferred(workspace: Workspace, places: Mapping[str, Mapping[str, tupl
     inference = LooseInference(workspace.index, workspace.model_folder)
     for scope in workspace.index.scopes:
         for name, dims in places.get(scope.address, {}).items():
-            found = dims_of(inference.type_of(scope, name))
-            if found is None:
+            inferred = dims_of(inference.type_of(scope, name))
+            if inferred is None:
                 continue
-            pairs = zip(dims, found, strict=False)
+            pairs = zip(dims, inferred, strict=False)
             wrong = any([a.dim_value is not None and isinstance(b, int) and a.dim_value != b for a, b in pairs])
-            if wrong or len(found) != len(dims):
-                shown = ",".join(["?" if each is None else str(each) for each in found])
+            if wrong or len(inferred) != len(dims):
+                shown = ",".join(["?" if each is None else str(each) for each in inferred])
                 raise EditError(f'"{visible(name)}" has the shape [{visible(shown)}]; change its producers first')
 
 
@@ -274,10 +277,6 @@ def _with_shape(value: ValueInfo, dims: tuple[Dimension, ...]) -> ValueInfo:
         # Denotations stay with their axes.
         dims = tuple([with_dimension(a, b.dim_param or b.dim_value) for a, b in zip(shape.dim, dims, strict=True)])
     return replace(value, type=with_shape(value.type, replace(shape, dim=dims)))
-
-
-_INT64 = 7
-_MOST_CHANNELS = 4096
 
 
 class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-input"):

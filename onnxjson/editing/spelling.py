@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _OPENS_JSON: Final = ('"', "[", "{")
 _FLAGS: Final = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
+SHIELD: Final = "\0"
+"""Prefix of a word that only looks like an option; no argument of a program can contain it."""
+
 
 def parse_line(line: str) -> Edit:
     """Read the edit on one line, quoted as in a shell.
@@ -91,10 +94,6 @@ def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
     except click.UsageError as error:
         raise ParameterError(f"{name_of(edit)}: {error.format_message()}") from None
     return Scanned(texts_of(edit, given), [word.removeprefix(SHIELD) for word in free])
-
-
-SHIELD: Final = "\0"
-"""Prefix of a word that only looks like an option; no argument of a program can contain it."""
 
 
 def click_option(parameter: Parameter) -> "click.Option":
@@ -217,17 +216,17 @@ def json_or_text(text: str) -> Any:
 def _many(shape: Shape, texts: Sequence[str]) -> Any:
     item = shape.item or Shape("value")
     if shape.form == "mapping":
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for text in texts:
             members = json_or_text(text) if text.startswith("{") else None
             if isinstance(members, dict):
-                found |= members
+                mapping |= members
                 continue
             name, mark, value = text.partition("=")
             if not mark:
                 raise ValueMistakeError(f'the text "{visible(text, 40)}"', "NAME=VALUE, or an object as JSON,")
-            found[name] = _single(item, value)
-        return found
+            mapping[name] = _single(item, value)
+        return mapping
     items: list[Any] = []
     for text in texts:
         members = _json_list(text, item)

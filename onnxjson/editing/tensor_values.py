@@ -103,14 +103,14 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         if self.file is None or not self.file.endswith(".npz") or not constants:
             what = f"{len(refs):,} tensors match {visible(self.tensor)}, {len(constants):,} of them constants"
             raise EditError(f"{name_of(self)}: {what}; name one, or give a .npz file with an array for each")
-        there = numpy_constants.array_names(workspace.file(self.file))
-        if missing := [visible(ref.name) for ref in constants if ref.name not in there]:
+        array_names = numpy_constants.array_names(workspace.file(self.file))
+        if missing := [visible(ref.name) for ref in constants if ref.name not in array_names]:
             raise EditError(f"{name_of(self)}: {visible(self.file)} has no {listed(missing, 8)}; nothing is changed")
         notes: list[str] = []
         for ref in constants:
             one = replace(self, tensor=f"@{ref.address}", file=f"{self.file}:{ref.name}")
             notes += one.change(workspace).notes
-        unused = len(there) - len({ref.name for ref in constants})
+        unused = len(array_names) - len({ref.name for ref in constants})
         more = [f"{counted(unused, 'array')} of {visible(self.file)} not used"] if unused else []
         return Outcome(len(constants), (*notes, *more))
 
@@ -201,8 +201,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
             try:
                 notes += self._one(workspace, Kind(dtype, None), ref, tensor, alone=True).notes
             except EditError as error:
-                reason = str(error).removeprefix(f"{name_of(self)}: ").removesuffix("; add a Cast with add-node")
-                reasons[ref.address] = reason
+                reasons[ref.address] = error.reason or str(error)
         done = len(fitting) - len(reasons)
         if not done:
             why = next(iter(reasons.values())) if reasons else f"none of {len(refs):,} that match has a wider dtype"
@@ -284,7 +283,8 @@ def _put(
         new = encode()
     except (EncodeError, DecodeError) as error:
         hint = hint if isinstance(error, EncodeError) else ""
-        raise EditError(f"{edit}: {visible(ref.name)}: {error}{hint}", ref.address) from None
+        reason = f"{visible(ref.name)}: {error}{hint}"
+        raise EditError(f"{edit}: {reason}", ref.address, reason=reason) from None
     tensor = replace(
         new.tensor,
         name=old.name,
@@ -302,7 +302,8 @@ def _put(
         types = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
         if alone and (following := types.following()):
             what = f'"{visible(following[0])}" would be {DATA_TYPE_NAMES[tensor.data_type or 0]} as well'
-            raise EditError(f"{edit}: {visible(ref.name)}: {what}", ref.address)
+            reason = f"{visible(ref.name)}: {what}"
+            raise EditError(f"{edit}: {reason}", ref.address, reason=reason)
         types.make(without=(scope, ref.name))
     workspace.replace_record(ref.address, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):
@@ -332,18 +333,18 @@ def constant_tensor(scope: Scope, name: str) -> tuple[Scope, Tensor] | None:
 
     An input with a default is not a constant: a caller can replace it.
     """
-    found = find_constant(scope, name)
-    if found is None or found.is_default or found.tensor is None:
+    constant = find_constant(scope, name)
+    if constant is None or constant.is_default or constant.tensor is None:
         return None
-    return found.scope, found.tensor
+    return constant.scope, constant.tensor
 
 
 def integer_constant(scope: Scope, name: str) -> tuple[int, ...] | None:
     """Return the values of a constant of int32 or int64; None for any other, a long or an external one."""
-    found = constant_tensor(scope, name) if name else None
-    if found is None:
+    constant = constant_tensor(scope, name) if name else None
+    if constant is None:
         return None
-    tensor = found[1]
+    tensor = constant[1]
     count = elements.element_count(tensor.dims)
     code = _CODES.get(tensor.data_type or 0)
     if code is None or len(tensor.dims) > 1 or count > _MOST_INTEGERS:

@@ -38,6 +38,8 @@ _FORESEEN: Final = 96
 _ROUNDS: Final = 4
 """Maximum number of times that a part is inferred."""
 
+TypesByGraph = Mapping[Scope, Mapping[str, Type | None]]
+
 
 class Corrected(NamedTuple):
     """A model with correct types."""
@@ -96,19 +98,16 @@ def _described(ref: NodeRef, text: str) -> str:
     return f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
 
 
-TypesByGraph = Mapping[Scope, Mapping[str, Type | None]]
-
-
 def types_that_follow(index: Index, folder: Path | None) -> tuple[TypesByGraph, Mapping[Scope, Mapping[str, Type]]]:
     """Return the types of values that differ from the stated ones (None: left open), and those that contradict them.
 
     Raises:
         WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
-    found = _Correction(Difference(Index(Model()), index), folder)
+    correction = _Correction(Difference(Index(Model()), index), folder)
     if index.main is not None:
-        found.settle(index.main, set(range(len(index.main.graph.node))))
-    return found.types, found.conflicts
+        correction.settle(index.main, set(range(len(index.main.graph.node))))
+    return correction.types, correction.conflicts
 
 
 class _Correction(ModelTypes):
@@ -193,12 +192,12 @@ class _Correction(ModelTypes):
     @cached_property
     def _claimed(self) -> set[str]:
         """Names of dimensions of values whose types do not change."""
-        found: set[str] = set()
+        claimed: set[str] = set()
         for scope in self.new.scopes:
             for name, stated in scope.types.items():
                 if name not in self.types[scope]:
-                    found |= names_of_dims(stated)
-        return found
+                    claimed |= names_of_dims(stated)
+        return claimed
 
     def _result(self, scope: Scope, stated: ValueInfo, value: ValueInfo) -> ValueInfo:
         """Return an output of the model with a rank if it had one before, and report a change of its type."""

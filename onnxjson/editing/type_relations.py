@@ -45,6 +45,12 @@ _MANY: Final = 64
 Dims = tuple[int | str | None, ...]
 """Sizes, names, or None for unknown."""
 
+_FLOAT: Final = 1
+"""The type of an attribute that is one number: an epsilon or alpha changes no type."""
+
+_OPERATORS_OF_NUMBERS: Final = ("Constant", "Upsample")
+"""Operators whose numbers may decide a shape."""
+
 
 def dims_of(value: Type | None) -> Dims | None:
     """Return the dims of a type; names that the inference invented count as unknown."""
@@ -187,31 +193,31 @@ def is_same_type(one: Type, other: Type) -> bool:
     return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
 
 
-def with_names(stated: Type | None, found: Type, claimed: set[str]) -> Type:
+def with_names(stated: Type | None, inferred: Type, claimed: set[str]) -> Type:
     """Return an inferred type with the stated names of dimensions that it leaves open.
 
     Names in `claimed`, which other values have, must not be stated without knowing that the sizes are equal.
     """
-    tensor, dims = found.tensor_type, None if stated is None else _named_dims(stated)
+    tensor, dims = inferred.tensor_type, None if stated is None else _named_dims(stated)
     if tensor is None or tensor.shape is None or dims is None or len(dims) != len(tensor.shape.dim):
-        return found
+        return inferred
     free = [name if claimed.isdisjoint((name, *IDENTIFIER.findall(name))) else None for name in dims]
     pairs = [(each, size_of(each), name) for each, name in zip(tensor.shape.dim, free, strict=True)]
     named = tuple([with_dimension(each, name or None) if size is None else each for each, size, name in pairs])
-    return found if named == tensor.shape.dim else with_shape(found, replace(tensor.shape, dim=named))
+    return inferred if named == tensor.shape.dim else with_shape(inferred, replace(tensor.shape, dim=named))
 
 
-def with_sizes(stated: Type, found: Type | None) -> Type | None:
+def with_sizes(stated: Type, inferred: Type | None) -> Type | None:
     """Return an inferred type with the stated sizes that it leaves open."""
-    sizes, tensor = dims_of(stated), None if found is None else found.tensor_type
-    if sizes is None or stated.tensor_type is None or (found is not None and tensor is None):
-        return found
+    sizes, tensor = dims_of(stated), None if inferred is None else inferred.tensor_type
+    if sizes is None or stated.tensor_type is None or (inferred is not None and tensor is None):
+        return inferred
     dims = (Dimension(),) * len(sizes) if tensor is None or tensor.shape is None else tensor.shape.dim
     if len(dims) != len(sizes) or not any([isinstance(size, int) for size in sizes]):
-        return found
+        return inferred
     pairs = zip(dims, sizes, strict=True)
     filled = [with_dimension(a, b) if size_of(a) is None and isinstance(b, int) else a for a, b in pairs]
-    return with_shape(stated if found is None else found, TensorShape(dim=tuple(filled)))
+    return with_shape(stated if inferred is None else inferred, TensorShape(dim=tuple(filled)))
 
 
 def _named_dims(stated: Type) -> list[str] | None:
@@ -248,13 +254,6 @@ def _with_denotations(old: Type, new: Type) -> Type:
     return replace(old, tensor_type=after)
 
 
-_FLOAT: Final = 1
-"""The type of an attribute that is one number: an epsilon or alpha changes no type."""
-
-_OPERATORS_OF_NUMBERS: Final = ("Constant", "Upsample")
-"""Operators whose numbers may decide a shape."""
-
-
 class Difference(Correspondence):
     """The difference of two models."""
 
@@ -274,16 +273,16 @@ class Difference(Correspondence):
     @cached_property
     def only_narrows(self) -> bool:
         """Whether the edit only states open sizes of inputs, so that the sizes stated of other values still hold."""
-        main, there = self.new.main, self.old.main
-        if main is None or there is None or self.old.model.functions is not self.new.model.functions:
+        main, former = self.new.main, self.old.main
+        if main is None or former is None or self.old.model.functions is not self.new.model.functions:
             return False
-        before, after = there.graph, main.graph
+        before, after = former.graph, main.graph
         assert isinstance(before, Graph)
         assert isinstance(after, Graph)
         if before.node is not after.node or before.initializer is not after.initializer:
             return False
-        pairs = [(dims_of(there.types.get(name)), dims_of(main.types.get(name))) for name in main.inputs]
-        return list(there.inputs) == list(main.inputs) and all([
+        pairs = [(dims_of(former.types.get(name)), dims_of(main.types.get(name))) for name in main.inputs]
+        return list(former.inputs) == list(main.inputs) and all([
             old == new
             or (old is not None and new is not None and len(old) == len(new)
                 and all([not isinstance(a, int) or a == b for a, b in zip(old, new, strict=True)]))
@@ -291,26 +290,26 @@ class Difference(Correspondence):
         ])  # fmt: skip
 
     def _compare(self, scope: Scope) -> None:
-        there = self.twins.get(scope)
-        if there is not None and there.graph is scope.graph:
+        twin = self.twins.get(scope)
+        if twin is not None and twin.graph is scope.graph:
             return
-        known = {id(node) for node in there.graph.node} if there is not None else set()
-        is_same = there is not None and there.graph.node is scope.graph.node
+        known = {id(node) for node in twin.graph.node} if twin is not None else set()
+        is_same = twin is not None and twin.graph.node is scope.graph.node
         for position, node in enumerate(() if is_same else scope.graph.node):
             if id(node) in known or self._is_same_node(scope, position):
                 continue
-            if not is_constant_node(node) or not _is_same_constant(there, scope, node.output[0] if node.output else ""):
+            if not is_constant_node(node) or not _is_same_constant(twin, scope, node.output[0] if node.output else ""):
                 self._add(scope, position)
         if isinstance(scope.graph, Function):
             return
         fields = ("input", "output", "value_info")
-        if there is None or any([getattr(there.graph, each) is not getattr(scope.graph, each) for each in fields]):
-            types = there.types.values() if there is not None else ()
+        if twin is None or any([getattr(twin.graph, each) is not getattr(scope.graph, each) for each in fields]):
+            types = twin.types.values() if twin is not None else ()
             known = {id(shape) for each in types if (shape := _shape(each)) is not None}
             for name, each in scope.types.items():
                 if (shape := _shape(each)) is not None and id(shape) not in known:
                     self.stated[scope].add(name)
-        for name in _changed_values(scope, there):
+        for name in _changed_values(scope, twin):
             producer = scope.producer_position(name)
             if producer is not None:
                 self._add(scope, producer)
@@ -360,41 +359,41 @@ def first_followers(
     heap = sorted(pending)
     if len(heap) + len(done) == len(main.graph.node):
         return set(heap[:size]), heap[size:]
-    seen, found = set(heap), set[int]()
-    while heap and len(found) < size:
+    seen, followers = set(heap), set[int]()
+    while heap and len(followers) < size:
         position = heapq.heappop(heap)
-        found.add(position)
+        followers.add(position)
         for name in main.graph.node[position].output:
-            for each in index.consuming_nodes(main, name) if name else ():
-                if each is not None and each not in seen:
-                    seen.add(each)
-                    heapq.heappush(heap, each)
-    return found, heap
+            for follower in index.consuming_nodes(main, name) if name else ():
+                if follower is not None and follower not in seen:
+                    seen.add(follower)
+                    heapq.heappush(heap, follower)
+    return followers, heap
 
 
 def results(index: Index, positions: Collection[int]) -> dict[Scope, set[str]]:
     """Return the values that some nodes of the main graph produce, also in their subgraphs, by graph."""
     main = index.main
     assert main is not None
-    found = {main: {name for each in positions for name in main.graph.node[each].output if name}}
+    values_of = {main: {name for each in positions for name in main.graph.node[each].output if name}}
     for scope in index.scopes:
         owner = scope.owner
-        if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in found):
-            found[scope] = {*scope.producers}
-    return found
+        if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in values_of):
+            values_of[scope] = {*scope.producers}
+    return values_of
 
 
-def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
+def _changed_values(scope: Scope, former: Scope | None) -> Iterator[str]:
     """Yield the constants, inputs and stated types that differ."""
-    graph, before = scope.graph, there.graph if there is not None else None
+    graph, before = scope.graph, former.graph if former is not None else None
     assert isinstance(graph, Graph)
-    if there is None or not isinstance(before, Graph):
-        there, before, constants = None, Graph(), {}
+    if former is None or not isinstance(before, Graph):
+        former, before, constants = None, Graph(), {}
     else:
-        constants = {**there.initializers, **there.sparse_initializers}
+        constants = {**former.initializers, **former.sparse_initializers}
     if graph.initializer is not before.initializer or graph.sparse_initializer is not before.sparse_initializer:
         for name in {**scope.initializers, **scope.sparse_initializers, **constants}:
-            if not _is_same_constant(there, scope, name):
+            if not _is_same_constant(former, scope, name):
                 yield name
     for values, others in (
         (graph.input, before.input),
@@ -402,14 +401,14 @@ def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
         (graph.value_info, before.value_info),
     ):
         if values is not others:
-            known, types = {id(each) for each in others}, {} if there is None else there.types
+            known, types = {id(each) for each in others}, {} if former is None else former.types
             yield from [
                 each.name
                 for each in values
                 if each.name and id(each) not in known and types.get(each.name) != each.type
             ]
-    if graph.input is not before.input and there is not None:
-        yield from there.inputs.keys() - scope.inputs.keys()
+    if graph.input is not before.input and former is not None:
+        yield from former.inputs.keys() - scope.inputs.keys()
 
 
 def _shape(stated: Type) -> TensorShape | None:

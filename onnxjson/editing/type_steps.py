@@ -85,23 +85,23 @@ class Step(Decisions):
 
     def __init__(
         self,
-        whole: ModelTypes,
+        model_types: ModelTypes,
         positions: set[int],
         cleared: Mapping[Scope, set[str]],
         opened: Mapping[Scope, Mapping[str, Type]],
     ) -> None:
         super().__init__()
-        self._whole = whole
-        self._difference = whole.difference
+        self._whole = model_types
+        self._difference = model_types.difference
         self._positions = sorted(positions)
         self._cleared = cleared
-        main = whole.new.main
+        main = model_types.new.main
         assert main is not None
         self._main = main
         self._names = {scope.address: names for scope, names in cleared.items()}
         types = {scope.address: types for scope, types in opened.items()}
-        self._known = (whole.now, self._positions, whole.types[main], self._names, types)
-        self._found = whole.infer(*self._known)
+        self._known = (model_types.now, self._positions, model_types.types[main], self._names, types)
+        self._found = model_types.infer(*self._known)
         self.opened: defaultdict[Scope, dict[str, Type]] = defaultdict(dict)
         """Inputs of subgraphs whose sizes may be others."""
         self.given: defaultdict[Scope, set[str]] = defaultdict(set)
@@ -142,11 +142,11 @@ class Step(Decisions):
         for outer, name in zip(node.input, child.inputs, strict=False):
             around, stated = Index.defining_scope(scope, outer), child.types.get(name)
             tensor = stated.tensor_type if stated is not None else None
-            there = self._difference.twins.get(around) if around is not None else None
-            if around is None or there is None or stated is None or tensor is None:
+            twin = self._difference.twins.get(around) if around is not None else None
+            if around is None or twin is None or stated is None or tensor is None:
                 continue
             known = {**self._whole.types[around], **self.types.get(around, {})}
-            before = there.types.get(self._difference.former_name(around, outer))
+            before = twin.types.get(self._difference.former_name(around, outer))
             new, dims = known.get(outer, around.types.get(outer)), dims_of(stated)
             if outer not in known and (new is None or before is None or is_same_type(new, before)):
                 continue
@@ -166,13 +166,13 @@ class Step(Decisions):
 
     def _decide(self, ref: NodeRef, name: str) -> None:
         scope = ref.scope
-        found, stated = self._found.types.get(scope.address, {}).get(name), scope.types.get(name)
+        inferred, stated = self._found.types.get(scope.address, {}).get(name), scope.types.get(name)
         self.decided[scope].add(name)
-        is_blank = found is None or not is_complete(found)
+        is_blank = inferred is None or not is_complete(inferred)
         if is_blank:
             self._blank[scope].add(name)
-        if stated is not None and found is not None and refine_type(stated, found) is None:
-            self.conflicts[scope][name] = found
+        if stated is not None and inferred is not None and refine_type(stated, inferred) is None:
+            self.conflicts[scope][name] = inferred
         if name in self._difference.stated[scope] and stated is not None:
             # The edit states what the inference leaves open, although it knows enough about what the node consumes.
             was = self._was(scope, name) if is_blank and self._is_unknown(ref.node) else None
@@ -183,16 +183,16 @@ class Step(Decisions):
                 if is_known:
                     self.given[scope].add(name)
                     self.is_open = True
-            found = refine_type(stated, found) or found if found is not None else stated
+            inferred = refine_type(stated, inferred) or inferred if inferred is not None else stated
         if stated is not None and self._difference.only_narrows:
-            found = with_sizes(stated, found)
-        is_same = self._is_same(scope, name, found, stated)
+            inferred = with_sizes(stated, inferred)
+        is_same = self._is_same(scope, name, inferred, stated)
         if not is_same:
-            self.types[scope][name] = found
-            if found is None or not is_complete(found):
+            self.types[scope][name] = inferred
+            if inferred is None or not is_complete(inferred):
                 self.is_open = True
                 self.causes[scope, name] = self._cause(ref)
-        if not is_same or found is None or may_be_shape(found) or name in self._difference.stated[scope]:
+        if not is_same or inferred is None or may_be_shape(inferred) or name in self._difference.stated[scope]:
             self.live[scope].add(name)
 
     def _is_unknown(self, node: Node) -> bool:
@@ -202,47 +202,47 @@ class Step(Decisions):
 
     def _was(self, scope: Scope, name: str) -> Type | None:
         """Return the type of a value before the edit, stated or inferred."""
-        there = self._difference.twins.get(scope)
-        if there is None:
+        twin = self._difference.twins.get(scope)
+        if twin is None:
             return None
         former = self._difference.former_name(scope, name)
-        return there.types.get(former) or self._inferred_before.types.get(there.address, {}).get(former)
+        return twin.types.get(former) or self._inferred_before.types.get(twin.address, {}).get(former)
 
     def _consumes_alike(self, ref: NodeRef) -> bool:
         """Whether a node only consumes other values than before, of the same types, so that its results have theirs."""
         scope, node = ref.scope, ref.node
-        twin, there = self._difference.counterpart(*ref), self._difference.twins.get(scope)
-        if twin is None or there is None or any([each.g is not None or each.graphs for each in node.attribute]):
+        twin, twin_scope = self._difference.counterpart(*ref), self._difference.twins.get(scope)
+        if twin is None or twin_scope is None or any([each.g is not None or each.graphs for each in node.attribute]):
             return False
         if operator_key(twin.node) != operator_key(node) or twin.node.attribute != node.attribute:
             return False
         if twin.node.output != node.output or len(twin.node.input) != len(node.input) or twin.node.input == node.input:
             return False
-        if any([there.types.get(name) is not scope.types.get(name) for name in node.output]):
+        if any([twin_scope.types.get(name) is not scope.types.get(name) for name in node.output]):
             return False
         return all([self._is_alike(scope, *each) for each in zip(twin.node.input, node.input, strict=True)])
 
     def _is_alike(self, scope: Scope, old: str, new: str) -> bool:
         """Whether a value that a node consumes is the one before, or has its type and decides no shape."""
         around = Index.defining_scope(scope, new)
-        there = self._difference.twins.get(around) if around is not None else None
-        if around is None or there is None or not there.defines(old):
+        twin = self._difference.twins.get(around) if around is not None else None
+        if around is None or twin is None or not twin.defines(old):
             return old == new == ""
         if old == new and not self._is_live(around, [new]):
             place = around.producer_position(new)
             if place is not None:
                 return place not in self._difference.changed[around]
-            return there.initializer(old) is around.initializer(new) and there.types.get(old) is around.types.get(new)
+            return twin.initializer(old) is around.initializer(new) and twin.types.get(old) is around.types.get(new)
         known = {**self._whole.types[around], **self.types.get(around, {})}
         now = known.get(new, around.types.get(new) or self._found.types.get(around.address, {}).get(new))
         if now is None or may_be_shape(now):
             return False
-        was = there.types.get(old) or self._inferred_before.types.get(there.address, {}).get(old)
+        was = twin.types.get(old) or self._inferred_before.types.get(twin.address, {}).get(old)
         if was is None or not is_same_type(was, now):
             return False
-        whole = self._whole
+        model_types = self._whole
         return is_complete(now) or any([
-            _keeps_type(whole.now, around, old, new, now), _keeps_type(whole.before, there, new, old, now)
+            _keeps_type(model_types.now, around, old, new, now), _keeps_type(model_types.before, twin, new, old, now)
         ])  # fmt: skip
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
@@ -254,19 +254,19 @@ class Step(Decisions):
         causes = [self.causes.get(each) or self._whole.causes.get(each) for each in self._consumed(ref)]
         return next(filter(None, causes), f"{visible(ref.node.op_type or '')} @{ref.address}")
 
-    def _is_same(self, scope: Scope, name: str, found: Type | None, stated: Type | None) -> bool:
-        if stated is not None and found is not None:
-            if is_complete(found) and is_same_type(stated, found):
+    def _is_same(self, scope: Scope, name: str, inferred: Type | None, stated: Type | None) -> bool:
+        if stated is not None and inferred is not None:
+            if is_complete(inferred) and is_same_type(stated, inferred):
                 return True
-            if refine_type(stated, found) is None:
+            if refine_type(stated, inferred) is None:
                 return False
-        there = self._difference.twins.get(scope)
-        if there is None:
+        twin = self._difference.twins.get(scope)
+        if twin is None:
             return False
-        now = found if found is not None and has_sizes(found) else self._sized.get(scope.address, {}).get(name)
+        now = inferred if inferred is not None and has_sizes(inferred) else self._sized.get(scope.address, {}).get(name)
         if now is None or not is_complete(now):
             return False
-        former = self._sized_before.get(there.address, {}).get(self._difference.former_name(scope, name))
+        former = self._sized_before.get(twin.address, {}).get(self._difference.former_name(scope, name))
         return former is not None and is_same_type(former, now)
 
     @cached_property
@@ -311,16 +311,16 @@ class Step(Decisions):
         """Return the mistakes at the nodes that were followed, except for those before the edit."""
         alike = self._found.alike
         doubtful = [ref for ref in self._followed if ref.scope is not self._main or ref.position not in alike]
-        found = {ref: text for ref in doubtful if (text := complaint(self._found, ref)) is not None}
+        complaints = {ref: text for ref in doubtful if (text := complaint(self._found, ref)) is not None}
         if (crash := self._found.complaints.get("")) is not None and self._followed:
-            found[self._followed[0]] = crash
-        if not found:
+            complaints[self._followed[0]] = crash
+        if not complaints:
             return {}
         before = self._inferred_before
-        twins = {ref: self._difference.counterpart(*ref) for ref in found}
+        twins = {ref: self._difference.counterpart(*ref) for ref in complaints}
         return {
             ref: text
-            for ref, text in found.items()
+            for ref, text in complaints.items()
             if (twin := twins[ref]) is None or (complaint(before, twin) is None and "" not in before.complaints)
         }
 

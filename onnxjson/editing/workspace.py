@@ -148,10 +148,10 @@ class Workspace:
         Raises:
             SelectorError: as `tensor`; or it is a constant in an attribute, which has no name in a graph.
         """
-        found = self.tensor(selector)
-        if found.scope is None or not found.name:
-            raise SelectorError(f"@{found.address} is a constant inside an attribute; a value of a graph is needed")
-        return found.scope, found.name
+        ref = self.tensor(selector)
+        if ref.scope is None or not ref.name:
+            raise SelectorError(f"@{ref.address} is a constant inside an attribute; a value of a graph is needed")
+        return ref.scope, ref.name
 
     def tensors(self, selector: str) -> list[TensorRef]:
         """Return the tensors that a selector matches, as `tensor`; a pattern may match several."""
@@ -167,14 +167,14 @@ class Workspace:
             scope, name = self.value(selector)
             return [(scope.address, name)]
         outer = {*self.main.inputs, *self.main.output_names}
-        found = [
+        values = [
             (ref.scope.address, ref.name)
             for ref in refs
             if ref.scope is not None and ref.tensor is None and not (ref.scope is self.main and ref.name in outer)
         ]
-        if not found:
+        if not values:
             raise SelectorError(f"{visible(selector)} matches only constants, inputs and outputs of the model")
-        return found
+        return values
 
     def scope(self, address: str) -> Scope:
         """Return the scope of the graph or function at an address such as ``/graph`` or ``/functions/0``.
@@ -183,12 +183,12 @@ class Workspace:
             SelectorError: there is none.
         """
         address = unpinned(self._model, address)
-        found = self.index.by_address.get(address)
-        if found is None:
+        at_address = self.index.by_address.get(address)
+        if at_address is None:
             addresses = [scope.address for scope in self.index.scopes]
             hint = suggest(address, addresses) or f"there are {listed(addresses, 5)}"
             raise SelectorError(f"there is no graph at {address}; {hint}")
-        return found
+        return at_address
 
     def opset(self, scope: Scope | None, domain: str | None) -> int | None:
         """Return the version of an operator set in a graph (functions have their own imports); None if not imported."""
@@ -288,16 +288,16 @@ class Workspace:
 
     def replace_record(self, address: str, record: Any) -> None:
         """Replace a record that is neither a node nor a graph: a tensor, a type, an attribute."""
-        made = replace_at(self._model, address, record)
+        changed = replace_at(self._model, address, record)
         if isinstance(record, Attribute) and (record.g is not None or record.graphs):
-            self._set(made[""], None)
+            self._set(changed[""], None)
             return
         if not isinstance(record, Tensor | SparseTensor):
             self.can_be_wrong = True
         index = self._index
-        self._set(made[""], index)
+        self._set(changed[""], index)
         if index is not None:
-            graphs = {each: made[each] for each in made if isinstance(made[each], Graph | Function)}
+            graphs = {each: changed[each] for each in changed if isinstance(changed[each], Graph | Function)}
             index.follow(self._model, graphs)
 
     def replace_model(self, model: Model | None = None, **fields: Any) -> None:
@@ -334,26 +334,26 @@ class Workspace:
             "an inner graph is changed before the ones around it"
         )
         self.can_be_wrong = True
-        made = replace_at(self._model, scope.address, graph)
+        changed = replace_at(self._model, scope.address, graph)
         # The scopes of the old index are still used until the new index is needed.
-        for each in scope.chain():
+        for outer_scope in scope.chain():
             # A step of training sees the names of the main graph, which does not contain it.
-            each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
+            outer_scope.graph = changed.get(outer_scope.address, outer_scope.graph)  # type: ignore[assignment]
         self._shifted.add(scope)
-        self._set(made[""], None)
+        self._set(changed[""], None)
 
     def _follow(self, scope: Scope, graph: Graph | Function, positions: list[int] | tuple[()]) -> None:
-        made = replace_at(self._model, scope.address, graph)
+        changed = replace_at(self._model, scope.address, graph)
         index = self._index
         if index is None:
             for each in scope.chain():
-                each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
+                each.graph = changed.get(each.address, each.graph)  # type: ignore[assignment]
         else:
-            graphs = {each.address: made[each.address] for each in scope.chain() if each.address in made}
-            model = made[""]
+            graphs = {each.address: changed[each.address] for each in scope.chain() if each.address in changed}
+            model = changed[""]
             assert isinstance(model, Model)
             index.follow(model, graphs, scope, positions)
-        self._set(made[""], index)
+        self._set(changed[""], index)
 
     def _set(self, model: Any, index: Index | None) -> None:
         self._model, self._index = model, index
@@ -382,11 +382,11 @@ def _followed(new: NodeChange, old: Node, now: Node) -> NodeChange:
 def _with_graphs(node: Node, old: Node, now: Node) -> Node:
     current = dict(zip(_graphs(old), _graphs_of(now), strict=True))
     attributes = []
-    for each in node.attribute:
-        if each.g is not None or each.graphs:
-            graphs = tuple([current.get(id(graph), graph) for graph in each.graphs])
-            each = replace(each, g=current.get(id(each.g), each.g), graphs=graphs)
-        attributes.append(each)
+    for attribute in node.attribute:
+        if attribute.g is not None or attribute.graphs:
+            graphs = tuple([current.get(id(graph), graph) for graph in attribute.graphs])
+            attribute = replace(attribute, g=current.get(id(attribute.g), attribute.g), graphs=graphs)
+        attributes.append(attribute)
     return replace(node, attribute=tuple(attributes))
 
 

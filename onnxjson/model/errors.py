@@ -131,8 +131,10 @@ class PatchError(OnnxJsonError):
 class EditError(OnnxJsonError):
     """An edit cannot be applied; the model is unchanged."""
 
-    def __init__(self, message: str, address: str = "", position: int | None = None) -> None:
+    def __init__(self, message: str, address: str = "", position: int | None = None, *, reason: str = "") -> None:
         super().__init__(message)
+        self.reason = reason
+        """The message without the name of the edit and without advice, if it is known alone."""
         self.address = address
         """Address in the model before the edit."""
         self.position = position

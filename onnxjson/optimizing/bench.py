@@ -207,10 +207,10 @@ class Bench:
                 self._stages[key] = result.after
             except OnnxJsonError as error:
                 self._stages[key] = error
-        found = self._stages[key]
-        if isinstance(found, OnnxJsonError):
-            raise found
-        return found
+        reached = self._stages[key]
+        if isinstance(reached, OnnxJsonError):
+            raise reached
+        return reached
 
     def _with_values(self, step: Step, number: int) -> Step:
         """Return the step with the input values of the benchmark, if the pass needs values and names none."""
@@ -239,13 +239,13 @@ class Bench:
             )
             try:
                 with Verifier(entry.models, plan, worker=self._worker) as verifier:
-                    found = verifier.result()
+                    verification = verifier.result()
             except (EvaluationError, FeedError) as error:
                 entry.note(problem=str(error), verdict="fails")
                 continue
-            if found.is_interrupted:
+            if verification.is_interrupted:
                 raise KeyboardInterrupt
-            entry.note(**verdict_fields(found))
+            entry.note(**verdict_fields(verification))
 
     def _score(self) -> None:
         script = self._options.script

@@ -111,10 +111,10 @@ def provenance(trace: Trace) -> Provenance:
 
 def _after(known: dict[str, _Sources], change: _Change, fates: dict[str, _Sources]) -> dict[str, _Sources]:
     """Return the origins after a part; touches of every original node are added to `fates`."""
-    made: dict[str, _Sources] = {}
+    origins: dict[str, _Sources] = {}
 
     def add(address: str, sources: _Sources, touches: Iterable[Touch] = ()) -> None:
-        entry = made.setdefault(address, _Sources({}, {}))
+        entry = origins.setdefault(address, _Sources({}, {}))
         entry.nodes.update(sources.nodes)
         entry.touches.update(sources.touches)
         entry.touches.update(dict.fromkeys(touches))
@@ -145,7 +145,7 @@ def _after(known: dict[str, _Sources], change: _Change, fates: dict[str, _Source
         for original in sources.nodes:
             fates[original].touches.update(sources.touches)
             fates[original].touches.update(dict.fromkeys(touched.get(address, ())))
-    return made
+    return origins
 
 
 def _ancestors_by_name(change: _Change, base: Iterable[str], target: Iterable[str]) -> dict[str, list[str]]:
@@ -161,17 +161,17 @@ def _nodes_at(model: Model, addresses: Iterable[str]) -> dict[str, Node]:
 
 
 def _ancestors_of(node: Node, old: dict[str, Node], producers: dict[str, str]) -> list[str]:
-    found: dict[str, None] = {}
+    ancestors: dict[str, None] = {}
     pending = [name for name in node.output if name]
     while pending:
         address = producers.get(pending.pop())
-        if address is None or address in found:
+        if address is None or address in ancestors:
             continue
-        found[address] = None
-        if len(found) > _MOST_ANCESTORS:
+        ancestors[address] = None
+        if len(ancestors) > _MOST_ANCESTORS:
             return []
         pending += [name for name in old[address].input if name and name not in node.input]
-    return list(found)
+    return list(ancestors)
 
 
 def _members(events: Iterable[Event]) -> Iterator[tuple[Event, list[str], list[str]]]:

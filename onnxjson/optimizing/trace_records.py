@@ -137,26 +137,24 @@ class Recorder:
         self._pipeline = pipeline
         self._steps: list[Step] = []
 
-    def add(self, made: PassResult) -> Step:
+    def add(self, passed: PassResult) -> Step:
         """Record one more pass and return its step."""
-        before = made.before
-        self._last = made.after.model
-        notes = list(made.notes)
+        before = passed.before
+        self._last = passed.after.model
+        notes = list(passed.notes)
         parts = []
-        for name, after in self._models(made, notes) if made.is_changed else ():
-            found = diff_models(before.model, after.model, paths=(Path(self._source), Path(self._source)))
+        for name, after in self._models(passed, notes) if passed.is_changed else ():
+            diff = diff_models(before.model, after.model, paths=(Path(self._source), Path(self._source)))
             size = size_of(after.model, after.size)
-            parts.append(
-                Part(name=name, after=size, events=found.events, incomplete=found.incomplete, patch=found.patch)
-            )
+            parts.append(Part(name=name, after=size, events=diff.events, incomplete=diff.incomplete, patch=diff.patch))
             before = after
         step = Step(
-            name=made.name,
-            packages={each: metadata.version(each) for each in made.step.subject.packages if is_installed(each)},
-            seconds=made.seconds,
-            rounds=made.rounds,
+            name=passed.name,
+            packages={each: metadata.version(each) for each in passed.step.subject.packages if is_installed(each)},
+            seconds=passed.seconds,
+            rounds=passed.rounds,
             notes=tuple(notes),
-            failure=None if made.failure is None else str(made.failure),
+            failure=None if passed.failure is None else str(passed.failure),
             parts=tuple(parts),
         )
         self._steps.append(step)
@@ -174,14 +172,14 @@ class Recorder:
             last_sha256=first if self._last is self._first.model else sha256_of_model(self._last),
         )
 
-    def _models(self, made: PassResult, notes: list[str]) -> list[tuple[str, Stage]]:
+    def _models(self, passed: PassResult, notes: list[str]) -> list[tuple[str, Stage]]:
         """Return the models after each part of a pass, by its name; the last one is the result of the pass."""
         if self._pipeline is not None:
             try:
-                return _together(self._pipeline.parts(made), made.after)
+                return _together(self._pipeline.parts(passed), passed.after)
             except PassError as error:
                 notes.append(f"its parts cannot be separated: {error}")
-        return [("", made.after)]
+        return [("", passed.after)]
 
 
 def _together(parts: list[PartStage], result: Stage) -> list[tuple[str, Stage]]:

@@ -79,10 +79,10 @@ def require_room(folder: Path) -> None:
     if not folder.is_dir():
         raise OutputError(f"{name} is not a folder; name a new folder for the trace")
     with system_errors(f"{name} cannot be read"):
-        for each in folder.iterdir():
-            if each.name not in (INDEX, FIRST, PATCHES):
+        for path in folder.iterdir():
+            if path.name not in (INDEX, FIRST, PATCHES):
                 raise OutputError(
-                    f"{name} contains {visible(each.name)}, which is not part of a trace; name a new folder"
+                    f"{name} contains {visible(path.name)}, which is not part of a trace; name a new folder"
                 )
         patches = folder / PATCHES
         held = [each.name for each in patches.iterdir()] if patches.is_dir() else []

@@ -31,6 +31,17 @@ _MODES: Final = ("sequential", "parallel")
 _DEFAULT_PARALLEL: Final = 2
 """Default number of operators that run at once in parallel mode."""
 
+PRESETS: Final = msgspec.json.decode(
+    Path(__file__).with_name("presets.json").read_bytes(), type=dict[str, tuple[str, ...]]
+)
+"""Variants as `parse_variant` reads them, by the name of the set."""
+
+_KEYS: Final = ("threads", "mode", "level", "parallel", "binding")
+_SWITCH: Final = ("off", "on")
+
+Verdict = Literal["same", "close", "differs", "fails", ""]
+"""Outputs compared with the original: bit-identical, within tolerance, outside it, none; "" if not compared."""
+
 
 class Variant(NamedTuple):
     """One way to optimize and run a model."""
@@ -57,17 +68,12 @@ def parse_variant(text: str) -> Variant:
         raise ParameterError(
             f"{visible(text)} is not a variant; write NAME=PASS,PASS, such as both=onnxoptimizer,onnxsim"
         )
-    found = _LEVEL.search(rest)
-    passes = rest[: found.start()] if found else rest
+    level_match = _LEVEL.search(rest)
+    passes = rest[: level_match.start()] if level_match else rest
     steps = tuple([parse_step(word) for word in split_members(passes) if word.strip()])
-    level = next((each for each in LEVELS if found and found[1] == each), None)
+    level = next((each for each in LEVELS if level_match and level_match[1] == each), None)
     return Variant(name.strip(), steps, level)
 
-
-PRESETS: Final = msgspec.json.decode(
-    Path(__file__).with_name("presets.json").read_bytes(), type=dict[str, tuple[str, ...]]
-)
-"""Variants as `parse_variant` reads them, by the name of the set."""
 
 ORIGINAL: Final = Variant("original")
 
@@ -84,20 +90,16 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
     def settings(self, base: Settings) -> list[Settings]:
         """Return all combinations, without duplicates."""
-        found: dict[Settings, None] = {}
+        combinations: dict[Settings, None] = {}
         modes = self.modes or (_MODES[bool(base.parallel)],)
         parallel = self.parallel if self.modes else (base.parallel or _DEFAULT_PARALLEL,)
         for threads, mode, level, binding in itertools.product(
             self.threads or (base.threads,), modes, self.levels or (base.level,), self.binding or (base.binding,)
         ):
             for count in parallel if mode == "parallel" else (0,):
-                made = msgspec.structs.replace(base, threads=threads, parallel=count, level=level, binding=binding)
-                found[made] = None
-        return list(found)
-
-
-_KEYS: Final = ("threads", "mode", "level", "parallel", "binding")
-_SWITCH: Final = ("off", "on")
+                settings = msgspec.structs.replace(base, threads=threads, parallel=count, level=level, binding=binding)
+                combinations[settings] = None
+        return list(combinations)
 
 
 def parse_grid(words: Sequence[str]) -> Grid:
@@ -140,19 +142,15 @@ def _counts(given: dict[str, list[str]], key: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(map(int, values)))
 
 
-def file_names(made: Sequence[tuple[str, str]]) -> list[str]:
+def file_names(variants: Sequence[tuple[str, str]]) -> list[str]:
     """Return a distinct file name for each variant: ``m-int8-dynamic.onnx``."""
-    found: dict[str, None] = {}
-    for model, variant in made:
+    names_of_files: dict[str, None] = {}
+    for model, variant in variants:
         stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")
         name = f"{stem}-{re.sub(r'[^A-Za-z0-9_.]+', '-', variant).strip('-') or 'variant'}"
         names = (f"{name}{'' if number == 1 else f'-{number}'}.onnx" for number in itertools.count(1))
-        found[next(each for each in names if each not in found)] = None
-    return list(found)
-
-
-Verdict = Literal["same", "close", "differs", "fails", ""]
-"""Outputs compared with the original: bit-identical, within tolerance, outside it, none; "" if not compared."""
+        names_of_files[next(each for each in names if each not in names_of_files)] = None
+    return list(names_of_files)
 
 
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,12 +228,12 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def best(self) -> dict[tuple[str, str], BenchRow]:
         """Fastest row (by median) of each model and variant, among those that are fine."""
-        found: dict[tuple[str, str], BenchRow] = {}
+        fastest: dict[tuple[str, str], BenchRow] = {}
         for row in self.rows:
             if row.median is not None and row.is_fine:
                 key = row.model, row.variant
-                found[key] = min(found.get(key, row), row, key=lambda each: each.median or 0.0)
-        return found
+                fastest[key] = min(fastest.get(key, row), row, key=lambda each: each.median or 0.0)
+        return fastest
 
     def original(self, row: BenchRow) -> BenchRow | None:
         """Return the row that the others of the model are compared with: its first one without passes."""
@@ -253,23 +251,23 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(names, key=lambda name: {"loss": 0, "metric": 1}.get(name, 2)))
 
 
-def verdict_fields(found: Verification) -> dict[str, Any]:
+def verdict_fields(verification: Verification) -> dict[str, Any]:
     """Return fields of a row from the comparison of a variant with its original."""
-    verdicts = {run.verdict for run in found.runs}
+    verdicts = {run.verdict for run in verification.runs}
     verdict: Verdict = "differs"
     problem = ""
-    missing = [each.name for each in found.outputs if each.target_name is None]
+    missing = [each.name for each in verification.outputs if each.target_name is None]
     if missing:
         verdict, problem = "fails", f'it has no output "{visible(missing[0])}"'
     elif "failed" in verdicts:
-        verdict, problem = "fails", next(run.problem for run in found.runs if run.problem)
-    elif found.doubt:
+        verdict, problem = "fails", next(run.problem for run in verification.runs if run.problem)
+    elif verification.doubt:
         verdict = ""
     elif verdicts == {"equal"}:
         verdict = "same"
     elif "different" not in verdicts:
         verdict = "close"
-    compared = [each.worst for each in found.outputs if each.worst is not None]
+    compared = [each.worst for each in verification.outputs if each.worst is not None]
     worst = max(compared, key=badness, default=None)
     largest = [each.largest_absolute for each in compared if each.largest_absolute is not None]
     shares = [share for share in map(error_share, compared) if math.isfinite(share)]
@@ -279,6 +277,6 @@ def verdict_fields(found: Verification) -> dict[str, Any]:
         "verdict": verdict,
         "largest_difference": max(largest, default=None),
         "largest_share": max(shares, default=None),
-        "compared": len(found.runs),
+        "compared": len(verification.runs),
         "problem": problem,
     }

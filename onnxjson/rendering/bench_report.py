@@ -19,6 +19,34 @@ _LABEL: Final = 34
 TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms", "speedup")
 """Columns that vary between runs; all others are the same for the same models."""
 
+LEGEND: Final = (
+    "ms: median of the runs. start: time to open a session; offline: the same for a model optimized in advance. All "
+    "are milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: largest difference of an element "
+    "from the original in a session of the same level; of max: its share of the largest element. verified: same "
+    "values, close, or different."
+)
+
+_DOUBT: Final = ": an output is empty, or NaN or infinite everywhere, on these values (--input gives others)"
+
+_WIDTH: Final = 860
+_ROW: Final = 26
+_BAR: Final = 16
+_CHARACTER: Final = 7.2  # maximum width of a text column in points at this font size, except for a few letters
+_WIDE: Final = 12.0  # width of the widest letters in points
+_ROOM: Final = 190
+_LONGEST_LABEL: Final = 44
+_COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
+
+_CHART_STYLE: Final = (
+    "text{font:12px system-ui,sans-serif;fill:#222}.q{fill:#666}.t{font-weight:600}"
+    "@media(prefers-color-scheme:dark){text{fill:#ddd}.q{fill:#999}.w{stroke:#ddd}}"
+)
+
+_CAPTION: Final = (
+    "Bar: median of the runs. Line: up to the 95th percentile; an arrow if it is beyond the scale.",
+    "Orange: results differ from the original, as its passes allow. Gray: wrong or failed.",
+)
+
 
 class Column(NamedTuple):
     """A column of the table."""
@@ -131,13 +159,13 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
     several = len({row.settings for row in rows}) > 1
     # All sessions of one variant have the same parameters.
     varies = not (report.is_tuned and len({row.variant for row in rows}) == 1)
-    found = [
+    candidates = [
         (runtime, Column("runtime", lambda row: row.engine or "-")),
         (runtime or several, Column("session", lambda row: session_text(row.settings))),
         (varies, Column("parameters", lambda row: _count(row.parameters))),
         (True, Column("ms", lambda row: milliseconds(row.median))),
         (True, Column("p95", lambda row: milliseconds(row.p95))),
-        (len(rows) > 1, Column("speed-up", lambda row: f"{found:.3g}x" if (found := report.speedup(row)) else "-")),
+        (len(rows) > 1, Column("speed-up", lambda row: f"{factor:.3g}x" if (factor := report.speedup(row)) else "-")),
         *[(True, Column(visible(name, 20), _score(name))) for name in report.scores],
         (varies, Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}")),
         (varies, Column("nodes", lambda row: _count(row.nodes))),
@@ -148,7 +176,7 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
         (True, Column("start", lambda row: milliseconds(row.start))),
         (True, Column("offline", lambda row: milliseconds(row.offline_start))),
     ]
-    return [column for applies, column in found if applies]
+    return [column for applies, column in candidates if applies]
 
 
 def _score(name: str) -> Callable[[BenchRow], str]:
@@ -215,14 +243,6 @@ def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
     yield from paragraph(LEGEND, width, "quiet")
 
 
-LEGEND: Final = (
-    "ms: median of the runs. start: time to open a session; offline: the same for a model optimized in advance. All "
-    "are milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: largest difference of an element "
-    "from the original in a session of the same level; of max: its share of the largest element. verified: same "
-    "values, close, or different."
-)
-
-
 def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
     yield from _verified(rows)
     for row in rows:
@@ -234,14 +254,11 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
         return
     for (model, variant), row in report.best.items():
         if model == rows[0].model:
-            found = row.settings
-            mode = f"parallel, {found.parallel} operators at a time" if found.parallel else "sequential"
-            options = f"--threads {found.threads} --level {found.level} --parallel {found.parallel} ({mode})"
-            options += ", with binding" if found.binding else ""
+            settings = row.settings
+            mode = f"parallel, {settings.parallel} operators at a time" if settings.parallel else "sequential"
+            options = f"--threads {settings.threads} --level {settings.level} --parallel {settings.parallel} ({mode})"
+            options += ", with binding" if settings.binding else ""
             yield f"best of {variant}: {options}, {milliseconds(row.median)} ms"
-
-
-_DOUBT: Final = ": an output is empty, or NaN or infinite everywhere, on these values (--input gives others)"
 
 
 def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
@@ -281,26 +298,6 @@ def _style(column: Column, row: BenchRow) -> Style:
     if column.heading != "verified":
         return "plain"
     return "bad" if not row.is_fine else "good" if row.verdict in ("same", "close") else "plain"
-
-
-_WIDTH: Final = 860
-_ROW: Final = 26
-_BAR: Final = 16
-_CHARACTER: Final = 7.2  # maximum width of a text column in points at this font size, except for a few letters
-_WIDE: Final = 12.0  # width of the widest letters in points
-_ROOM: Final = 190
-_LONGEST_LABEL: Final = 44
-_COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
-
-_CHART_STYLE: Final = (
-    "text{font:12px system-ui,sans-serif;fill:#222}.q{fill:#666}.t{font-weight:600}"
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}.q{fill:#999}.w{stroke:#ddd}}"
-)
-
-_CAPTION: Final = (
-    "Bar: median of the runs. Line: up to the 95th percentile; an arrow if it is beyond the scale.",
-    "Orange: results differ from the original, as its passes allow. Gray: wrong or failed.",
-)
 
 
 def report_svg(report: BenchReport) -> str:

@@ -30,16 +30,23 @@ FORMS: Final = ("sarif", "github", "junit")
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 
+_MOST_FINDINGS: Final = 50  # maximum number of listed findings of one model
+_ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
+_SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
+"""The same in a page, from fonts without pictures."""
 
-def findings_text(found: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
+_OVERVIEW: Final = ("", "model", "change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
+
+
+def findings_text(findings: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
     """Yield the text of findings in a form of `FORMS`; `files` are all that were checked."""
     match form:
         case "sarif":
-            yield json.dumps(sarif(found), indent=1, ensure_ascii=True) + "\n"
+            yield json.dumps(sarif(findings), indent=1, ensure_ascii=True) + "\n"
         case "github":
-            yield from map(_github, found)
+            yield from map(_github, findings)
         case _:
-            yield from _junit(found, files)
+            yield from _junit(findings, files)
 
 
 def _sentence(finding: Finding) -> str:
@@ -52,9 +59,9 @@ def rule_text(rule: Rule) -> str:
     return rule.message.replace("{:s}", "...").replace("{}", "...")
 
 
-def sarif(found: Sequence[Finding]) -> dict[str, Any]:
+def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings as a SARIF 2.1.0 log."""
-    codes = list(dict.fromkeys([each.code for each in found]))
+    codes = list(dict.fromkeys([each.code for each in findings]))
     rules = [
         {
             "id": code,
@@ -69,7 +76,7 @@ def sarif(found: Sequence[Finding]) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": {"name": "onnxjson", "rules": rules}},
-                "results": [_sarif_result(each, codes.index(each.code)) for each in found],
+                "results": [_sarif_result(each, codes.index(each.code)) for each in findings],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -115,16 +122,16 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _junit(found: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
-    names = list(dict.fromkeys([*files, *[each.file for each in found]]))
-    failures = len({each.file for each in found if each.severity == "error"})
+def _junit(findings: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
+    names = list(dict.fromkeys([*files, *[each.file for each in findings]]))
+    failures = len({each.file for each in findings if each.severity == "error"})
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites>\n<testsuite name="onnxjson check" tests="{len(names)}" failures="{failures}" errors="0">\n'
     for name in names:
-        its = [each for each in found if each.file == name]
+        of_file = [each for each in findings if each.file == name]
         shown = quoteattr(visible(name, None))
         yield f'<testcase name={shown} classname="onnxjson">\n'
-        errors, warnings = [[each for each in its if each.severity == kind] for kind in ("error", "warning")]
+        errors, warnings = [[each for each in of_file if each.severity == kind] for kind in ("error", "warning")]
         if errors:
             first = quoteattr(f"{errors[0].code}: {errors[0].message}")
             yield f"<failure type={quoteattr(errors[0].code)} message={first}>{escape(_lines(errors))}</failure>\n"
@@ -136,14 +143,6 @@ def _junit(found: Sequence[Finding], files: Sequence[str]) -> Iterator[str]:
 
 def _lines(found: Sequence[Finding]) -> str:
     return "\n".join([f"{each.severity} {each.code}: {_sentence(each)}" for each in found])
-
-
-_MOST_FINDINGS: Final = 50  # maximum number of listed findings of one model
-_ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
-_SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
-"""The same in a page, from fonts without pictures."""
-
-_OVERVIEW: Final = ("", "model", "change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
 
 
 def headline(result: GateResult) -> str:
@@ -208,16 +207,16 @@ def _columns(judged: Judged | None) -> Sequence[str]:
     return (*texts, *costs)
 
 
-def _markdown_details(each: ModelResult) -> str:
-    if not (each.findings or each.problems):
+def _markdown_details(model: ModelResult) -> str:
+    if not (model.findings or model.problems):
         return ""
-    lines = [f"\n#### {code(each.name)}\n\n"]
-    lines += [f"- {_ICONS['warning']} not compared: {code_span(problem)}\n" for problem in each.problems]
-    for finding in _by_severity(each.findings)[:_MOST_FINDINGS]:
+    lines = [f"\n#### {code(model.name)}\n\n"]
+    lines += [f"- {_ICONS['warning']} not compared: {code_span(problem)}\n" for problem in model.problems]
+    for finding in _by_severity(model.findings)[:_MOST_FINDINGS]:
         where = f" {code('@' + finding.address)}" if finding.address else ""
         hint = f"; {finding.hint}" if finding.hint else ""
         lines.append(f"- {_ICONS[finding.severity]} {code(finding.code)} {code_span(finding.message + hint)}{where}\n")
-    left = len(each.findings) - _MOST_FINDINGS
+    left = len(model.findings) - _MOST_FINDINGS
     lines += [f"- and {left:,} more\n"] if left > 0 else []
     return "".join(lines)
 
@@ -226,19 +225,19 @@ def _by_severity(found: Iterable[Finding]) -> list[Finding]:
     return sorted(found, key=lambda each: each.severity != "error")
 
 
-def _folded(each: ModelResult, diffs: Mapping[str, str]) -> str:
+def _folded(model: ModelResult, diffs: Mapping[str, str]) -> str:
     """Return budgets, doubts about the cost and the difference of a model, collapsed."""
     rows = [
         f"| {_ICONS[verdict.status]} | {verdict.name} | {code(verdict.limit)} | {code_span(verdict.message)} |\n"
-        for verdict in each.verdicts
+        for verdict in model.verdicts
     ]
     lines = ["\n| | budget | limit | |\n|---|---|---|---|\n", *rows] if rows else []
-    lines += [f"\n{code(problem)}\n" for problem in _cost_problems(each)]
-    lines.append("\n" + diffs.get(each.name, ""))
+    lines += [f"\n{code(problem)}\n" for problem in _cost_problems(model)]
+    lines.append("\n" + diffs.get(model.name, ""))
     if lines == ["\n"]:
         return ""
     title = "budgets, cost and difference"
-    return f"\n<details><summary>{title}</summary>\n\n{code(each.name)}\n{''.join(lines)}\n</details>\n"
+    return f"\n<details><summary>{title}</summary>\n\n{code(model.name)}\n{''.join(lines)}\n</details>\n"
 
 
 def _cost_problems(each: ModelResult) -> list[str]:
@@ -258,13 +257,13 @@ def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
         for number, each in ordered
     ]
     yield from page_table(_OVERVIEW[2:], rows) if rows else ()
-    for number, each in ordered:
-        yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
-        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
-        yield from _page_list("Findings", map(_page_finding, _by_severity(each.findings)))
-        yield from _page_list("Budgets", map(_page_verdict, each.verdicts))
-        yield from _page_list("Not counted", map(page_text, _cost_problems(each)))
-        yield diffs.get(each.name, "") + "</section>\n"
+    for number, model in ordered:
+        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
+        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
+        yield from _page_list("Findings", map(_page_finding, _by_severity(model.findings)))
+        yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
+        yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
+        yield diffs.get(model.name, "") + "</section>\n"
 
 
 def _page_row(each: ModelResult) -> list[str]:
@@ -298,18 +297,18 @@ def gate_data(result: GateResult) -> dict[str, Any]:
     }
 
 
-def _model_data(each: ModelResult) -> dict[str, Any]:
+def _model_data(model: ModelResult) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "status": each.status,
-        "verdict": "pass" if each.passes else "fail",
-        "before": _side_data(each.before),
-        "after": _side_data(each.after),
-        "findings": [msgspec.structs.asdict(finding) for finding in each.findings],
-        "known_findings": each.known,
-        "ignored_findings": each.ignored,
-        "budgets": [msgspec.structs.asdict(verdict) for verdict in each.verdicts],
-        "not_compared": [visible(problem, None) for problem in each.problems],
+        "name": model.name,
+        "status": model.status,
+        "verdict": "pass" if model.passes else "fail",
+        "before": _side_data(model.before),
+        "after": _side_data(model.after),
+        "findings": [msgspec.structs.asdict(finding) for finding in model.findings],
+        "known_findings": model.known,
+        "ignored_findings": model.ignored,
+        "budgets": [msgspec.structs.asdict(verdict) for verdict in model.verdicts],
+        "not_compared": [visible(problem, None) for problem in model.problems],
     }
 
 
@@ -320,9 +319,9 @@ def _side_data(judged: Judged | None) -> dict[str, Any] | None:
     return found | ({} if judged.cost is None else {"cost": cost_totals(judged.cost)})
 
 
-def summary_line(each: ModelResult) -> str:
+def summary_line(model: ModelResult) -> str:
     """Return one line about a model, for a terminal; it does not begin with the name, which may be ``::command::``."""
-    errors = sum([finding.severity == "error" for finding in each.findings])
-    texts: Sequence[str] = [counted(errors, "error"), counted(len(each.findings) - errors, "warning")]
-    state = "pass" if each.passes else "FAIL"
-    return f"{state}  {visible(each.name, None)} {each.status}: {', '.join(texts)}"
+    errors = sum([finding.severity == "error" for finding in model.findings])
+    texts: Sequence[str] = [counted(errors, "error"), counted(len(model.findings) - errors, "warning")]
+    state = "pass" if model.passes else "FAIL"
+    return f"{state}  {visible(model.name, None)} {model.status}: {', '.join(texts)}"

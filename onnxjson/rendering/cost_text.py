@@ -11,6 +11,18 @@ from onnxjson.rendering.values import picked
 _MOST_ROWS: Final = 15  # maximum number of listed operators, scopes and nodes
 _UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
+TOTALS: Final = (
+    "macs", "flops", "parameters", "weight_bytes", "constant_bytes", "activation_bytes", "peak_activation_bytes",
+    "unsized",
+)  # fmt: skip
+"""The properties of a cost that are one number."""
+
+_COMPARED: Final = {
+    "parameters": "parameters", "weights": "weight_bytes", "other constants": "constant_bytes",
+    "MACs": "macs", "FLOPs": "flops",
+    "activations": "activation_bytes", "peak of activations": "peak_activation_bytes",
+}  # fmt: skip
+
 
 def amount(number: Number | None) -> str:
     """Return ``4.12 G``, or the text of a formula, not yet made visible."""
@@ -59,10 +71,10 @@ def problems(cost: Cost) -> list[str]:
 def _group_lines(title: str, groups: Sequence[GroupCost], cost: Cost, width: int) -> list[str]:
     others = "outside of scopes" if title == "by scope" else "used by no node"
     rows = [
-        (each.name or others, counted(each.nodes, "node"), size(each.weight_bytes), amount(each.macs),
-         amount(each.flops), _share(each, cost))
-        for each in groups
-        if each.flops != 0 or each.weight_bytes
+        (group.name or others, counted(group.nodes, "node"), size(group.weight_bytes), amount(group.macs),
+         amount(group.flops), _share(group, cost))
+        for group in groups
+        if group.flops != 0 or group.weight_bytes
     ]  # fmt: skip
     if not rows:
         return []
@@ -78,13 +90,6 @@ def _share(group: GroupCost, cost: Cost) -> str:
     return ""
 
 
-TOTALS: Final = (
-    "macs", "flops", "parameters", "weight_bytes", "constant_bytes", "activation_bytes", "peak_activation_bytes",
-    "unsized",
-)  # fmt: skip
-"""The properties of a cost that are one number."""
-
-
 def cost_totals(cost: Cost) -> dict[str, object]:
     """Return a cost as data, without the parts by operator, scope and node."""
     return picked(cost, f"{' '.join(TOTALS)} dims unknown")
@@ -97,13 +102,6 @@ class CostRow(NamedTuple):
     before: str
     after: str
     change: str
-
-
-_COMPARED: Final = {
-    "parameters": "parameters", "weights": "weight_bytes", "other constants": "constant_bytes",
-    "MACs": "macs", "FLOPs": "flops",
-    "activations": "activation_bytes", "peak of activations": "peak_activation_bytes",
-}  # fmt: skip
 
 
 def cost_rows(base: Cost, target: Cost) -> list[CostRow]:

@@ -31,6 +31,20 @@ State = Literal["same", "changed", "removed", "added"]
 
 _ELEMENTS: Final[dict[State, str]] = {"changed": "span", "removed": "del", "added": "ins", "same": "span"}
 
+_Happened = dict[NodeRef | None, dict[int, None]]  # positions of events by node, of both models
+
+MOST_EVENTS: Final = 1_000
+MOST_ROWS: Final = 4_000  # maximum number of rows of the table of nodes; larger models show changed nodes only
+MOST_DRAWINGS: Final = 60
+_MOST_MEMBERS: Final = 200
+_MOST_ADDRESSES: Final = 20
+_LONGEST_PATTERN: Final = 200
+_MOST_OPEN: Final = 3
+_MOST_ROWS_OPEN: Final = 8
+_LONGEST: Final = 400
+DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
+"""Kinds of events that change a drawing."""
+
 
 class NodeRow(NamedTuple):
     """A node, or a pair of matched nodes. Texts of models, not yet made visible."""
@@ -74,9 +88,6 @@ def _in_order(pair: GraphPair) -> Iterator[tuple[int, int]]:
     yield from ((base, UNMATCHED) for base in removed)
 
 
-_Happened = dict[NodeRef | None, dict[int, None]]  # positions of events by node, of both models
-
-
 def _events_of_nodes(report: Report) -> _Happened:
     nodes = Nodes(report.alignment)
     happened: _Happened = {}
@@ -94,19 +105,6 @@ def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> N
     state: State = "added" if base is None else "removed" if target is None else "changed" if events else "same"
     addresses = base and base.address, target and target.address
     return NodeRow(state, operator_of(ref), node_label(ref.node), *addresses, tuple(events))
-
-
-MOST_EVENTS: Final = 1_000
-MOST_ROWS: Final = 4_000  # maximum number of rows of the table of nodes; larger models show changed nodes only
-MOST_DRAWINGS: Final = 60
-_MOST_MEMBERS: Final = 200
-_MOST_ADDRESSES: Final = 20
-_LONGEST_PATTERN: Final = 200
-_MOST_OPEN: Final = 3
-_MOST_ROWS_OPEN: Final = 8
-_LONGEST: Final = 400
-DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
-"""Kinds of events that change a drawing."""
 
 
 def diff_html(report: Report) -> Iterator[str]:

@@ -207,11 +207,11 @@ class Nodes:
         return self._names_back[pair.target.address]
 
     def _find(self, address: str, side: int) -> NodeRef | None:
-        while found := _NODE.fullmatch(address):
-            scope = self._scopes[side].get(found[1])
-            if scope is not None and int(found[2]) < len(scope.graph.node):
-                return NodeRef(scope, int(found[2]))
-            address = found[1]
+        while match := _NODE.fullmatch(address):
+            scope = self._scopes[side].get(match[1])
+            if scope is not None and int(match[2]) < len(scope.graph.node):
+                return NodeRef(scope, int(match[2]))
+            address = match[1]
         return None
 
 

@@ -58,17 +58,17 @@ def _is_placed(event: Event) -> bool:
 
 def _all_places(index: Index) -> dict[str, _Place]:
     """The places of nodes by address, and those of initializers: of the first node that consumes them."""
-    found = dict(_places(index))
+    places = dict(_places(index))
     for scope in index.scopes:
         if isinstance(scope.graph, Function):
             continue
         for number, tensor in enumerate(scope.graph.initializer):
             for position, _ in scope.consumers.get(tensor.name or "", ()):
-                place = None if position is None else found.get(f"{scope.address}/node/{position}")
+                place = None if position is None else places.get(f"{scope.address}/node/{position}")
                 if place is not None:
-                    found[f"{scope.address}/initializer/{number}"] = place
+                    places[f"{scope.address}/initializer/{number}"] = place
                     break
-    return found
+    return places
 
 
 def _places(index: Index) -> Iterator[tuple[str, _Place]]:
@@ -87,14 +87,14 @@ def _places(index: Index) -> Iterator[tuple[str, _Place]]:
 
 def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
     """The position and the number of the round of each node."""
-    found: dict[NodeRef, tuple[int, str]] = {}
+    numbers: dict[NodeRef, tuple[int, str]] = {}
     pattern = re.compile(re.escape(repeat.name).replace(r"\{i\}", "([0-9]+)"))
     for place, nodes in enumerate(repeat.rounds):
         names = [pattern.search(ref.node.name or "") for ref in nodes] if repeat.name else []
         stated = next((match[1] for match in names if match is not None), str(place))
         number = stated if len(repeat.rounds) == repeat.repeat else str(place)
-        found.update(dict.fromkeys(nodes, (place, number)))
-    return found
+        numbers.update(dict.fromkeys(nodes, (place, number)))
+    return numbers
 
 
 def _where(event: Event, base: Mapping[str, _Place], target: Mapping[str, _Place]) -> str:
@@ -145,23 +145,23 @@ def _changed_options(event: Event, before: _Place, after: _Place) -> list[str]:
 
 def _options(place: _Place) -> dict[str, str]:
     """The keywords of a line by the calls that have them: ``Attention.scale``; of several values, that of the round."""
-    found = _keywords(place.line.text)
-    for name, value in found.items() if place.repeat is not None else ():
+    keywords = _keywords(place.line.text)
+    for name, value in keywords.items() if place.repeat is not None else ():
         by_round = value.strip("()").split(", ")
         if value.startswith("(") and place.repeat is not None and len(by_round) == len(place.repeat.rounds):
-            found[name] = by_round[place.position]
-    return found
+            keywords[name] = by_round[place.position]
+    return keywords
 
 
 def _keywords(text: str) -> dict[str, str]:
     """The keywords of a line by the calls that have them; for a repeated call, those of its first."""
     calls: list[str] = []
-    found: dict[str, str] = {}
+    keywords: dict[str, str] = {}
     name, value, depth = "", "", 0
     for token in _TOKEN.finditer(text):
         call, keyword, opening, closing, comma = token.groups()
         if name and (comma or closing) and len(calls) == depth:
-            found.setdefault(name, value)
+            keywords.setdefault(name, value)
             name = value = ""
         elif name:
             value += token[0]
@@ -171,4 +171,4 @@ def _keywords(text: str) -> dict[str, str]:
             calls.pop()
         elif keyword and not name and calls and calls[-1]:
             name, depth = f"{calls[-1]}.{keyword}", len(calls)
-    return found
+    return keywords

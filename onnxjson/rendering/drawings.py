@@ -29,6 +29,17 @@ _MOST_VALUES: Final = 12
 _MOST_CONSUMERS: Final = 3
 _MOST_ARROWS: Final = 160
 
+_NAMESPACE: Final = "http://www.w3.org/2000/svg"
+_MARGIN: Final = 4.0
+_TITLE_CHARACTER: Final = 8.0
+"""Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
+
+_NAME_CHARACTER: Final = 6.35
+_LONGEST: Final = 26  # maximum number of drawn characters of a name; the title of the box has all of it
+_NODE_HEIGHT: Final = 36.0
+_PILL_HEIGHT: Final = 30.0
+_LINE_HEIGHT: Final = 20.0
+
 
 class Shape(NamedTuple):
     """A box of a drawing, with visible texts."""
@@ -71,10 +82,10 @@ def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
 
 def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
     """Add the counterparts of what the other side shows."""
-    found = [(list(side._values), side.neighbours()) for side in (before, after)]
+    shown = [(list(side._values), side.neighbours()) for side in (before, after)]
     for side, (values, positions), names, counterparts in (
-        (after, found[0], pair.values, pair.target_of),
-        (before, found[1], backwards, pair.base_of),
+        (after, shown[0], pair.values, pair.target_of),
+        (before, shown[1], backwards, pair.base_of),
     ):
         side.add_values(names[value] for value in values if value in names)
         side.add_neighbours(counterparts[position] for position in positions)
@@ -91,14 +102,14 @@ def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
             if producer in near:
                 near[position][producer] = near[producer][position] = None
     start = max(change, key=lambda position: (len(near[position]), -position))
-    found = dict.fromkeys([start])
+    connected = dict.fromkeys([start])
     pending = [start]
     for position in pending:
-        for each in near[position]:
-            if each not in found and len(found) < most:
-                found[each] = None
-                pending.append(each)
-    return list(found)
+        for neighbour in near[position]:
+            if neighbour not in connected and len(connected) < most:
+                connected[neighbour] = None
+                pending.append(neighbour)
+    return list(connected)
 
 
 class _Side:
@@ -165,16 +176,16 @@ class _Side:
 
     def neighbours(self) -> list[int]:
         """Return producers of values at the boundary, and consumers of values that the change produces."""
-        graph, found = self._scope.graph, dict[int, None]()
-        made = {name for position in self._shown for name in graph.node[position].output}
+        graph, neighbours = self._scope.graph, dict[int, None]()
+        produced = {name for position in self._shown for name in graph.node[position].output}
         for name in self._values:
             producer = self._scope.producer_position(name)
             if producer is not None and not is_constant_node(graph.node[producer]):
-                found[producer] = None
-            if name in made:
+                neighbours[producer] = None
+            if name in produced:
                 consumers = [consumer for consumer, _ in self._scope.consumers.get(name, ()) if consumer is not None]
-                found.update(dict.fromkeys(dict.fromkeys(consumers[:_MOST_CONSUMERS])))
-        kept = [position for position in found if position not in self._shown]
+                neighbours.update(dict.fromkeys(dict.fromkeys(consumers[:_MOST_CONSUMERS])))
+        kept = [position for position in neighbours if position not in self._shown]
         self.add_neighbours(kept)
         return [*kept, *self._shown]
 
@@ -223,18 +234,6 @@ class _Side:
     def _value(self, name: str) -> Shape:
         status: Status = "constant" if own_constant(self._scope, name) is not None else "value"
         return Shape(visible(name, 400), visible(value_type(self._scope, name) or "", 200), status)
-
-
-_NAMESPACE: Final = "http://www.w3.org/2000/svg"
-_MARGIN: Final = 4.0
-_TITLE_CHARACTER: Final = 8.0
-"""Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
-
-_NAME_CHARACTER: Final = 6.35
-_LONGEST: Final = 26  # maximum number of drawn characters of a name; the title of the box has all of it
-_NODE_HEIGHT: Final = 36.0
-_PILL_HEIGHT: Final = 30.0
-_LINE_HEIGHT: Final = 20.0
 
 
 def svg(picture: Picture, label: str) -> str:

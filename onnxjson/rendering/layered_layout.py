@@ -203,12 +203,12 @@ def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
         if box not in left:
             continue
         left.remove(box)
-        for each in below[box]:
-            if each in left:
-                layer[each] = max(layer[each], layer[box] + 1)
-                waiting[each] -= 1
-                if not waiting[each]:
-                    ready.append(each)
+        for successor in below[box]:
+            if successor in left:
+                layer[successor] = max(layer[successor], layer[box] + 1)
+                waiting[successor] -= 1
+                if not waiting[successor]:
+                    ready.append(successor)
     for box in sources:
         if below[box]:
             layer[box] = max(min(layer[each] for each in below[box]) - 1, 0)

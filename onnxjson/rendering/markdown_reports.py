@@ -37,6 +37,10 @@ _CUT: Final = "\n*Shortened to fit into a comment; `onnxjson diff --format html`
 _HEAD: Final = "| kind | what | where |\n|---|---|---|\n"
 _END: Final = "\n</details>\n"
 
+_MOST_ROWS: Final = 300
+_LONGEST_PATTERN: Final = 200
+_TRACE_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
+
 
 def diff_markdown(report: Report) -> str:
     """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
@@ -202,11 +206,6 @@ def _detail_lines(event: Event, member: Member) -> Iterator[str]:
         yield f"and {left:,} more"
 
 
-_MOST_ROWS: Final = 300
-_LONGEST_PATTERN: Final = 200
-_TRACE_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
-
-
 def trace_markdown(trace: Trace, subjects: list[trace_text.Subject] | None = None) -> str:
     """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
     text = ""
@@ -257,13 +256,13 @@ def _step(stage: trace_text.Stage) -> Iterator[str]:
 
 
 def _sizes(trace: Trace) -> Iterator[str]:
-    found = trace_text.columns(trace)
+    columns = trace_text.columns(trace)
     yield "\n<details><summary>operators and sizes</summary>\n\n"
-    text = "".join([f"| {code(column.name)} " for column in found])
-    text = f"| {text}|\n|---{'|--:' * len(found)}|\n"
-    for row in trace_text.table_rows(found, most=_MOST_OPERATORS):
+    text = "".join([f"| {code(column.name)} " for column in columns])
+    text = f"| {text}|\n|---{'|--:' * len(columns)}|\n"
+    for row in trace_text.table_rows(columns, most=_MOST_OPERATORS):
         label = code(row.what) if row.is_operator else f"**{row.what}**"
-        text += f"| {label} {''.join([f'| {row.text(place)} ' for place in range(len(found))])}|\n"
+        text += f"| {label} {''.join([f'| {row.text(place)} ' for place in range(len(columns))])}|\n"
     yield f"{text}\n</details>\n"
 
 

@@ -100,11 +100,11 @@ class _Page:
 
     def _value(self, scope: Scope, name: str) -> int:
         key = Index.defining_scope(scope, name), name
-        found = self._values.get(key)
-        if found is None:
-            found = self._values[key] = len(self._rows)
+        row = self._values.get(key)
+        if row is None:
+            row = self._values[key] = len(self._rows)
             self._rows.append([self._text(name), self._text(self._about(scope, name))])
-        return found
+        return row
 
     def _about(self, scope: Scope, name: str) -> str:
         constant = find_constant(scope, name)
@@ -121,10 +121,10 @@ class _Page:
             return text
         self._left -= count
         try:
-            found = statistics(replace(tensor, raw_data=stored[0]), bins=0)
+            stats = statistics(replace(tensor, raw_data=stored[0]), bins=0)
         except (OnnxJsonError, ValueError, TypeError):
             return text
-        figures: list[tuple[str, object]] = [("min", found.minimum), ("mean", found.mean), ("max", found.maximum)]
+        figures: list[tuple[str, object]] = [("min", stats.minimum), ("mean", stats.mean), ("max", stats.maximum)]
         shown = [f"{name} {value:.4g}" for name, value in figures if isinstance(value, Real)]
         return f"{text} {', '.join(shown)}"
 
@@ -146,30 +146,30 @@ def overlays_of(path: Path, index: Index, model: str) -> Overlays:
     Raises:
         DecodeError: the file is no such report.
     """
-    found: dict[str, dict[str, float | str]] = {}
+    overlays: dict[str, dict[str, float | str]] = {}
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
         if report["format"] == "onnxjson-verification/1":
             side = "target" if Path(str(report["target"])).name == model else "base"
             located = (report.get("location") or {}).get("places", ())  # none where outputs are equal
             places = [(address, each) for each in located for address in each[side]]
-            found["largest error"] = {
+            overlays["largest error"] = {
                 address: _number(each["max_abs"]) or _words(each["problem"] or "differs") for address, each in places
             }
         elif report["format"] == "onnxjson-diff/1":
             side = "target" if report["summary"]["target_nodes"] == len(index.node_refs) else "base"
             members = [(each["kind"], member[side]) for each in report["events"] for member in each["members"]]
-            found["difference"] = {address: _words(kind) for kind, addresses in members for address in addresses}
+            overlays["difference"] = {address: _words(kind) for kind, addresses in members for address in addresses}
         else:
             placed = (report.get("placement") or {}).get("nodes", ())
-            found["provider"] = {at: _words(each["provider"]) for each in placed for at in each["origins"]}
+            overlays["provider"] = {at: _words(each["provider"]) for each in placed for at in each["origins"]}
             times = [(each["name"], each["seconds"] * 1e3) for each in report["profile"]]
             known = {name: refs[0].address for name, _ in times if (refs := index.nodes_with("name", name))}
-            found["time in ms"] = {known.get(name, ""): _number(value) for name, value in times}
+            overlays["time in ms"] = {known.get(name, ""): _number(value) for name, value in times}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         commands = "`run`, `verify --locate` or `diff` with --json"
         raise DecodeError(f"{visible(str(path), None)}: not a report of {commands}: {error}") from error
-    return found
+    return overlays
 
 
 def _number(value: float | None) -> float | str:

@@ -227,13 +227,13 @@ def node_lines(view: NodeView, width: int) -> list[str]:
     lines = [f"node      {visible(view.name or '(no name)', 500)}"]
     lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
     lines += ["", "inputs"] if view.inputs else []
-    for slot, each in enumerate(view.inputs):
-        lines += [_slot_line(slot, each)]
-        if each.node is not None:
-            lines.append(f"     from {_node_text(each.node)}")
-        elif each.produced_by != "absent":
-            address = f"{each.produced_by} @{visible(each.address or '', 500)}"
-            lines.append(f"     {'no producer' if each.produced_by == 'unknown' else address}")
+    for slot, slot_input in enumerate(view.inputs):
+        lines += [_slot_line(slot, slot_input)]
+        if slot_input.node is not None:
+            lines.append(f"     from {_node_text(slot_input.node)}")
+        elif slot_input.produced_by != "absent":
+            address = f"{slot_input.produced_by} @{visible(slot_input.address or '', 500)}"
+            lines.append(f"     {'no producer' if slot_input.produced_by == 'unknown' else address}")
     lines += ["", "outputs"] if view.outputs else []
     for slot, output in enumerate(view.outputs):
         lines += [_slot_line(slot, output), *(consumer_lines(output.consumers) if output.name else [])]
@@ -309,31 +309,31 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def documentation_fields(found: Signature) -> dict[str, Any]:
+def documentation_fields(signature: Signature) -> dict[str, Any]:
     """Return the ONNX documentation of an operator, as `show --json` writes it."""
     formal = "name types=variable option doc"
-    attributes = [each._asdict() | {"type": ATTRIBUTE_TYPE_NAMES[each.type]} for each in found.attributes.values()]
+    attributes = [each._asdict() | {"type": ATTRIBUTE_TYPE_NAMES[each.type]} for each in signature.attributes.values()]
     return {
-        **picked(found, "domain op_type since_version deprecated doc"),
-        "inputs": [picked(each, formal) for each in found.inputs],
-        "outputs": [picked(each, formal) for each in found.outputs],
+        **picked(signature, "domain op_type since_version deprecated doc"),
+        "inputs": [picked(each, formal) for each in signature.inputs],
+        "outputs": [picked(each, formal) for each in signature.outputs],
         "attributes": attributes,
     }
 
 
-def documentation_lines(found: dict[str, Any], width: int) -> list[str]:
+def documentation_lines(fields: dict[str, Any], width: int) -> list[str]:
     """Return lines with the ONNX documentation of an operator; see `documentation_fields`."""
-    name = operator_name(found["domain"], found["op_type"])
-    lines = [f"{name}, since opset {found['since_version']}" + (", deprecated" if found["deprecated"] else "")]
-    lines += wrapped(dedent(found["doc"]), width, indent=0, whole_words=True)
+    name = operator_name(fields["domain"], fields["op_type"])
+    lines = [f"{name}, since opset {fields['since_version']}" + (", deprecated" if fields["deprecated"] else "")]
+    lines += wrapped(dedent(fields["doc"]), width, indent=0, whole_words=True)
     for title in ("inputs", "outputs", "attributes"):
-        if found[title]:
+        if fields[title]:
             lines += ["", f"  {title}"]
-        for each in found[title]:
+        for formal in fields[title]:
             if title == "attributes":
-                default = ", required" if each["required"] else ""
-                head = each["type"] + (f" = {each['default']}" if each["default"] is not None else default)
+                default = ", required" if formal["required"] else ""
+                head = formal["type"] + (f" = {formal['default']}" if formal["default"] is not None else default)
             else:
-                head = each["types"] + ("" if each["option"] == "single" else f", {each['option']}")
-            lines += [f"    {each['name']}: {head}", *wrapped(each["doc"], width, indent=6, whole_words=True)]
+                head = formal["types"] + ("" if formal["option"] == "single" else f", {formal['option']}")
+            lines += [f"    {formal['name']}: {head}", *wrapped(formal["doc"], width, indent=6, whole_words=True)]
     return lines

@@ -13,6 +13,8 @@ from onnxjson.rendering.tables import padded, wrapped
 from onnxjson.rendering.trace_text import bytes_change, growth, nodes_change
 from onnxjson.rendering.values import picked
 
+_LONGEST: Final = 200
+
 
 def overview(entries: Sequence[Entry], width: int) -> list[str]:
     """Return a line for each pass; parts and edits are counted, with the command that lists them."""
@@ -85,23 +87,20 @@ def _example(entry: Entry) -> str:
     return entry.name
 
 
-_LONGEST: Final = 200
-
-
-def summary(made: PassResult) -> dict[str, object]:
+def summary(passed: PassResult) -> dict[str, object]:
     """Return the result of a pass as data, with sizes before and after."""
-    stages = made.before, made.after
+    stages = passed.before, passed.after
     return {
-        "pass": made.name,
-        "changed": made.is_changed,
+        "pass": passed.name,
+        "changed": passed.is_changed,
         "nodes": [sum(1 for _ in walk(stage.model, Node)) for stage in stages],
         "bytes": [stage.size for stage in stages],
-        **picked(made, "seconds rounds notes"),
-        "failure": None if made.failure is None else str(made.failure),
+        **picked(passed, "seconds rounds notes"),
+        "failure": None if passed.failure is None else str(passed.failure),
     }
 
 
-def lines(made: PassResult) -> list[str]:
+def lines(passed: PassResult) -> list[str]:
     """Return a line with the numbers of a pass, and one for each note.
 
     ::
@@ -109,13 +108,13 @@ def lines(made: PassResult) -> list[str]:
         onnxsim: 44 -> 40 nodes, 112.4 kB -> 40.9 kB, 0.5 s
           44 remaining nodes lost their metadata
     """
-    if made.failure is not None:
-        return [f"skipped: {made.failure}"]
-    rounds = f", {made.rounds} rounds" if made.rounds > 1 else ""
-    before, after = made.before.size, made.after.size
-    nodes = nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])
-    numbers = f"{nodes}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
-    lines = [f"{visible(made.name, _LONGEST)}: {numbers if made.is_changed else 'changed nothing'}"]
-    for note in (*growth(before, after), *made.notes):  # already visible
+    if passed.failure is not None:
+        return [f"skipped: {passed.failure}"]
+    rounds = f", {passed.rounds} rounds" if passed.rounds > 1 else ""
+    before, after = passed.before.size, passed.after.size
+    nodes = nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (passed.before, passed.after)])
+    numbers = f"{nodes}, {bytes_change(before, after)}, {passed.seconds:.1f} s{rounds}"
+    lines = [f"{visible(passed.name, _LONGEST)}: {numbers if passed.is_changed else 'changed nothing'}"]
+    for note in (*growth(before, after), *passed.notes):  # already visible
         lines.append(f"  {note if len(note) <= _LONGEST or is_whole() else f'{note[: _LONGEST - 1]}…'}")
     return lines

@@ -28,6 +28,8 @@ from onnxjson.rendering.values import as_json, picked
 FORMAT: Final = "onnxjson-diff/1"
 DIFFS_FORMAT: Final = "onnxjson-diffs/1"
 
+_WIDTH: Final = 100
+
 
 def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
     """Yield the text in pieces, a line for each pair, if requested, and member; strings are exact, see `as_json`."""
@@ -69,31 +71,28 @@ def _event(event: Event) -> str:
 
 
 def _member(member: Member) -> dict[str, Any]:
-    found = msgspec.structs.asdict(member)
+    data = msgspec.structs.asdict(member)
     if member.count == 1:
-        del found["count"]
-    return found
+        del data["count"]
+    return data
 
 
-def trace_json(trace: Trace, found: Provenance, subjects: list[Subject] | None = None) -> Iterator[str]:
+def trace_json(trace: Trace, provenance: Provenance, subjects: list[Subject] | None = None) -> Iterator[str]:
     """Yield the text, ASCII; with `subjects`, only these nodes have their provenance in it."""
-    origins, fates = found.origins, found.fates
+    origins, fates = provenance.origins, provenance.fates
     if subjects is not None:
         origins = {each.ref.address: each.story for each in subjects if each.is_of_result}
         fates = {each.ref.address: each.story for each in subjects if not each.is_of_result}
-    whole = tree(trace)
-    whole["origins"] = {address: _story(story) for address, story in origins.items()}
-    whole["fates"] = {address: _story(story) for address, story in fates.items()}
-    yield json.dumps(whole, indent=1, ensure_ascii=True, allow_nan=False)
+    data = tree(trace)
+    data["origins"] = {address: _story(story) for address, story in origins.items()}
+    data["fates"] = {address: _story(story) for address, story in fates.items()}
+    yield json.dumps(data, indent=1, ensure_ascii=True, allow_nan=False)
     yield "\n"
 
 
 def _story(story: Story) -> dict[str, Any]:
     touches = [{"step": each.step, "part": each.part, "kind": each.kind} for each in story.touches]
     return {"nodes": list(story.nodes), "among": story.among, "parts": touches}
-
-
-_WIDTH: Final = 100
 
 
 def report_text(result: object, form: Literal["json", "markdown", "html"]) -> str:

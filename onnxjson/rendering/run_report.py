@@ -138,46 +138,46 @@ def _case_lines(case: Case, width: int, *, is_alone: bool) -> Iterator[Line]:
                 yield (Span(line),)
     if case.problem:
         yield from paragraph("failed" if is_alone else f"failed: {case.problem}", width, "bad")
-    for each in case.expected:
-        comparison = each.comparison
+    for recorded in case.expected:
+        comparison = recorded.comparison
         if comparison.close:
             within = "" if comparison.equal else f", within {number(comparison.largest_absolute or 0)}"
-            yield (Span(f"{visible(each.name)}: as recorded{within}", "good"),)
+            yield (Span(f"{visible(recorded.name)}: as recorded{within}", "good"),)
         else:
             problem_text = comparison.problem or (
                 f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
                 + ("" if comparison.largest_absolute is None else f", by up to {comparison.largest_absolute:.3g}")
             )
-            yield from paragraph(f"{visible(each.name)}: {problem_text}", width, "bad")
+            yield from paragraph(f"{visible(recorded.name)}: {problem_text}", width, "bad")
 
 
 def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
     for name, value in values.items():
-        found = list(leaves(value))
-        if not found:
+        tensors = list(leaves(value))
+        if not tensors:
             yield name, "nothing" if value is None else f"{dtype_of(value)}, empty", ""
-        for path, tensor in found[:_LEAVES]:
+        for path, tensor in tensors[:_LEAVES]:
             its = figures(tensor)
             yield name + path, its.type, _spread_text(tensor, its)
-        if len(found) > _LEAVES:
-            yield name, f"... {counted(len(found) - _LEAVES, 'tensor')} more", ""
+        if len(tensors) > _LEAVES:
+            yield name, f"... {counted(len(tensors) - _LEAVES, 'tensor')} more", ""
 
 
-def _spread_text(tensor: Tensor, found: TensorFigures) -> str:
+def _spread_text(tensor: Tensor, numbers: TensorFigures) -> str:
     if tensor.data_type == STRING:
         words = [each.decode("utf-8", "surrogateescape") for each in tensor.string_data[:_WORDS]]
         more = ["..."] if len(tensor.string_data) > _WORDS else []
         return ", ".join([f'"{shortened(visible(word), _WORD_LENGTH)}"' for word in words] + more)
-    if tensor.data_type == BOOL and found.mean is not None:
-        return f"{round(found.mean * found.elements):,} of {found.elements:,} true"
+    if tensor.data_type == BOOL and numbers.mean is not None:
+        return f"{round(numbers.mean * numbers.elements):,} of {numbers.elements:,} true"
     parts = []
-    if found.minimum is not None and found.maximum is not None:
-        ends = f"{_short(found.minimum)} .. {_short(found.maximum)}"
-        span = number(found.minimum) if found.minimum == found.maximum else ends
+    if numbers.minimum is not None and numbers.maximum is not None:
+        ends = f"{_short(numbers.minimum)} .. {_short(numbers.maximum)}"
+        span = number(numbers.minimum) if numbers.minimum == numbers.maximum else ends
         parts.append(("magnitude " if tensor.data_type in COMPLEX_PARTS else "") + span)
-    if found.mean is not None and found.minimum != found.maximum:
-        parts.append(f"mean {_short(found.mean)}")
-    parts += [f"{count:,} {what}" for count, what in ((found.nan, "NaN"), (found.infinite, "infinite")) if count]
+    if numbers.mean is not None and numbers.minimum != numbers.maximum:
+        parts.append(f"mean {_short(numbers.mean)}")
+    parts += [f"{count:,} {what}" for count, what in ((numbers.nan, "NaN"), (numbers.infinite, "infinite")) if count]
     return ", ".join(parts)
 
 
@@ -196,10 +196,10 @@ def _placement_lines(placement: Placement, width: int, *, every_node: bool) -> I
     yield (Span("placement", "title"),)
     for provider, count in placement.providers.items():
         yield (Span(f"  {counted(count, 'node')} on {provider}"),)
-    made = sum(not each.origins for each in placement.nodes)
+    added = sum(not each.origins for each in placement.nodes)
     yield (Span(f"  {counted(placement.cuts, 'value')} from one provider to another"),)
     joined = sum(len(each.origins) > 1 for each in placement.nodes)
-    text = f"removed {placement.removed:,} nodes, joined several to each of {joined:,}, and added {made:,}"
+    text = f"removed {placement.removed:,} nodes, joined several to each of {joined:,}, and added {added:,}"
     yield (Span(f"  the basic optimizations {text}", "quiet"),)
     if placement.kept_off:
         off = ", ".join([f"{visible(name)} {count}" for name, count in placement.kept_off.items()])

@@ -16,6 +16,8 @@ from onnxjson.rendering import values
 from onnxjson.rendering.values import picked
 from onnxjson.storage.external import Resolver
 
+_Counts = Counter[tuple[Kind, str, str, str]]  # nodes by kind of graph, domain, operator and overload
+
 
 class Opset(msgspec.Struct, frozen=True):
     """An operator set that the model imports, or uses without an import (version None)."""
@@ -111,7 +113,7 @@ class Place(NamedTuple):
 def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
     """Summarize a model; a resolver finds external files, of which only names and sizes are read."""
     graph = model.graph if model.graph is not None else Graph()
-    found = list(stored_tensors(index))
+    stored = list(stored_tensors(index))
     weights = list(weight_tensors(index))
     of_weights = set(map(id, weights))
     counts = _node_counts(index)
@@ -131,17 +133,14 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
         operators=_operators(model, counts),
         functions=_functions(model, counts),
         weights=values.weights(weights),
-        constants=values.weights([each.tensor for each in found if id(each.tensor) not in of_weights]),
-        dtypes=values.dtypes(found),
-        biggest=values.biggest(found),
-        external=values.external_files(found, resolver),
+        constants=values.weights([each.tensor for each in stored if id(each.tensor) not in of_weights]),
+        dtypes=values.dtypes(stored),
+        biggest=values.biggest(stored),
+        external=values.external_files(stored, resolver),
         metadata=values.pairs(model.metadata_props),
         training_steps=len(model.training_info),
         devices=tuple([each.name or "" for each in model.configuration]),
     )
-
-
-_Counts = Counter[tuple[Kind, str, str, str]]  # nodes by kind of graph, domain, operator and overload
 
 
 def _node_counts(index: Index) -> _Counts:
@@ -194,8 +193,8 @@ def _functions(model: Model, counts: _Counts) -> tuple[FunctionSummary, ...]:
     for (_, domain, op_type, overload), number in counts.items():
         calls[plain_domain(domain), op_type, overload] += number
     functions = []
-    for each in model.functions:
-        names = each.domain or "", each.name or "", each.overload or ""
+    for function in model.functions:
+        names = function.domain or "", function.name or "", function.overload or ""
         called = calls[plain_domain(names[0]), names[1], names[2]]
-        functions.append(FunctionSummary(*names, len(each.input), len(each.output), len(each.node), called))
+        functions.append(FunctionSummary(*names, len(function.input), len(function.output), len(function.node), called))
     return tuple(functions)

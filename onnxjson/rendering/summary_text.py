@@ -32,6 +32,12 @@ _LEAST_LAYERS: Final = 6  # number of layers from which the inputs, or the outpu
 _MOST_ROWS: Final = 30
 _MOST_DOC_LINES: Final = 6
 
+_LABEL: Final = 24
+_NARROWEST: Final = 16
+_MARK: Final = "* "  # prefix of rows in which the models differ
+
+_Row = tuple[str, Sequence[str]]  # a label, and a text for each model
+
 
 def summary_lines(summary: Summary, width: int) -> list[str]:
     """Return the lines of a summary, visible and at most `width` columns wide."""
@@ -112,13 +118,13 @@ def families(values: Iterable[tuple[str, Hashable]]) -> list[tuple[str, Sequence
 
     Values of many layers, such as ``past_key_values.0.key``, have one label, ``past_key_values.{0..31}.key``.
     """
-    found: dict[tuple[str, str, Hashable], list[tuple[int, str, str]]] = {}
+    members_of: dict[tuple[str, str, Hashable], list[tuple[int, str, str]]] = {}
     for position, (name, its_type) in enumerate(values):
         match = _LAYER.fullmatch(name)
         start, number, end = (name, "", "\0") if match is None else match.groups()
-        found.setdefault((start, end, its_type), []).append((position, number, name))
+        members_of.setdefault((start, end, its_type), []).append((position, number, name))
     rows: list[tuple[str, Sequence[int]]] = []
-    for (start, end, _), members in found.items():
+    for (start, end, _), members in members_of.items():
         if len(members) >= _LEAST_LAYERS and [each[1] for each in members] == [*map(str, range(len(members)))]:
             rows.append((f"{start}{{0..{len(members) - 1}}}{end}", [each[0] for each in members]))
         else:
@@ -180,21 +186,13 @@ def _biggest_lines(summary: Summary, width: int) -> list[str]:
 
 def _external_lines(summary: Summary, width: int) -> list[str]:
     lines = []
-    for each in summary.external[:_MOST_ROWS]:
-        there = "" if each.file_bytes is None else f" of a file of {size(each.file_bytes)}"
-        lines += table([(each.location, f"{counted(each.tensors, 'tensor')}, {size(each.bytes)}{there}")], width)
-        if each.problem:
-            lines += wrapped(f"! {each.problem}", width, indent=4)
+    for file in summary.external[:_MOST_ROWS]:
+        there = "" if file.file_bytes is None else f" of a file of {size(file.file_bytes)}"
+        lines += table([(file.location, f"{counted(file.tensors, 'tensor')}, {size(file.bytes)}{there}")], width)
+        if file.problem:
+            lines += wrapped(f"! {file.problem}", width, indent=4)
     left = len(summary.external) - _MOST_ROWS
     return [*lines, f"  ... and {left:,} more"] if left > 0 else lines
-
-
-_LABEL: Final = 24
-_NARROWEST: Final = 16
-_MARK: Final = "* "  # prefix of rows in which the models differ
-
-
-_Row = tuple[str, Sequence[str]]  # a label, and a text for each model
 
 
 def comparison_lines(summaries: Sequence[Summary], width: int) -> list[str]:

@@ -18,6 +18,15 @@ Style = Literal[
 ]  # fmt: skip
 """Style of a span: effects of events, good or bad for verified results, families of operators, the cell of a cursor."""
 
+GAP: Final = 2
+_LEAST_END: Final = 6  # minimum columns for the end of a name if its first number is kept
+_DIGIT: Final = re.compile("[0-9]")
+
+_LONGEST: Final = 20_000
+_MOST_CUTS: Final = 8  # number of attempts to cut a text in another way than those that were cut before
+_SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown", default=None)
+"""Cut texts of the current output, and the texts in full."""
+
 
 class Span(NamedTuple):
     """A part of a line, visible (`onnxjson.model.display`); the caller that prints it decides how a style looks."""
@@ -27,15 +36,6 @@ class Span(NamedTuple):
 
 
 Line = tuple[Span, ...]
-
-GAP: Final = 2
-_LEAST_END: Final = 6  # minimum columns for the end of a name if its first number is kept
-_DIGIT: Final = re.compile("[0-9]")
-
-_LONGEST: Final = 20_000
-_MOST_CUTS: Final = 8  # number of attempts to cut a text in another way than those that were cut before
-_SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown", default=None)
-"""Cut texts of the current output, and the texts in full."""
 
 
 @contextmanager

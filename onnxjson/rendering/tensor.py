@@ -165,12 +165,12 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
     return lines
 
 
-def producer_text(found: values.Source) -> str:
+def producer_text(source: values.Source) -> str:
     """Return operator and name of the producer of a value, or what else makes it."""
-    if found.node is None:
-        return "the caller, as an input" if found.produced_by == "input" else "nothing"
-    name = visible(found.node.name, 500) if found.node.name else f"@{visible(found.node.address, 500)}"
-    return f"{visible(found.node.op_type)} {name}"
+    if source.node is None:
+        return "the caller, as an input" if source.produced_by == "input" else "nothing"
+    name = visible(source.node.name, 500) if source.node.name else f"@{visible(source.node.address, 500)}"
+    return f"{visible(source.node.op_type)} {name}"
 
 
 def storage_text(storage: Storage) -> str:
@@ -182,22 +182,22 @@ def storage_text(storage: Storage) -> str:
     return f"{stored} in {storage.location}{place}"
 
 
-def statistics_rows(found: Statistics, dtype: str) -> list[tuple[str, str]]:
+def statistics_rows(stats: Statistics, dtype: str) -> list[tuple[str, str]]:
     """Return labels and values of numeric statistics."""
     about = " of magnitudes" if dtype.startswith("complex") else ""
-    ends, spread = (("minimum", found.minimum), ("maximum", found.maximum)), ("std", found.standard_deviation)
-    numbers = (*ends, ("mean", found.mean), spread)
+    ends, spread = (("minimum", stats.minimum), ("maximum", stats.maximum)), ("std", stats.standard_deviation)
+    numbers = (*ends, ("mean", stats.mean), spread)
     rows = [(f"{label}{about}", number(value)) for label, value in numbers if value is not None]
-    rows.append(("zero", _share(found.zero, found.elements)))
-    counts = ("NaN", found.nan), ("Infinity", found.positive_infinity), ("-Infinity", found.negative_infinity)
-    return rows + [(label, _share(count, found.elements)) for label, count in counts if count]
+    rows.append(("zero", _share(stats.zero, stats.elements)))
+    counts = ("NaN", stats.nan), ("Infinity", stats.positive_infinity), ("-Infinity", stats.negative_infinity)
+    return rows + [(label, _share(count, stats.elements)) for label, count in counts if count]
 
 
-def _statistics_lines(found: Statistics, dtype: str) -> list[str]:
-    rows = statistics_rows(found, dtype)
+def _statistics_lines(stats: Statistics, dtype: str) -> list[str]:
+    rows = statistics_rows(stats, dtype)
     widest = max(len(label) for label, _ in rows)
     lines = ["statistics", *(f"  {label:<{widest}}  {text}" for label, text in rows)]
-    return lines if found.histogram is None else [*lines, "", "histogram", *_histogram_lines(found.histogram)]
+    return lines if stats.histogram is None else [*lines, "", "histogram", *_histogram_lines(stats.histogram)]
 
 
 def _share(count: int, whole: int) -> str:
@@ -216,15 +216,15 @@ def _histogram_lines(histogram: Histogram) -> list[str]:
     return [*lines, f"  to   {padded(edges[-1], widest, right=True)}"]
 
 
-def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
+def string_rows(stats: StringStatistics) -> list[tuple[str, str]]:
     """Return labels and values of the statistics of strings; none without strings."""
-    if found.shortest is None:
+    if stats.shortest is None:
         return []
     rows = [
-        ("lengths", f"{found.shortest:,} to {found.longest:,} bytes"),
-        ("empty", _share(found.empty, found.elements)),
+        ("lengths", f"{stats.shortest:,} to {stats.longest:,} bytes"),
+        ("empty", _share(stats.empty, stats.elements)),
     ]
-    return [*rows, ("not UTF-8", _share(found.not_utf8, found.elements))] if found.not_utf8 else rows
+    return [*rows, ("not UTF-8", _share(stats.not_utf8, stats.elements))] if stats.not_utf8 else rows
 
 
 def _value_lines(values: Sequence[object], found: Statistics | StringStatistics | None, width: int) -> list[str]:

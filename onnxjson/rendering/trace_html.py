@@ -26,7 +26,7 @@ def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
     return diff_html.html_page(f"{trace.source}: trace", _content(trace, found), "onnxjson trace")
 
 
-def _content(trace: Trace, found: Provenance) -> Iterator[str]:
+def _content(trace: Trace, provenance: Provenance) -> Iterator[str]:
     totals = diff_html.page_text(_arrows(trace_text.totals(trace)), None)
     yield f"<h1>{diff_html.page_code(trace.source)}</h1>\n<p>{totals}</p>\n"
     shown = trace_text.columns(trace)
@@ -42,7 +42,7 @@ def _content(trace: Trace, found: Provenance) -> Iterator[str]:
         ),
     )
     yield from _Steps(trace).pieces()
-    yield from _nodes(trace, found)
+    yield from _nodes(trace, provenance)
 
 
 class _Steps:
@@ -104,13 +104,13 @@ def _arrows(text: str) -> str:
     return text.replace("->", "→")
 
 
-def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
+def _nodes(trace: Trace, provenance: Provenance) -> Iterator[str]:
     """Yield the origins of every node of the result, then the removed nodes."""
     rows: list[tuple[diff_html.State, NodeRef, Story]] = []
     for ref in Index(trace.last).nodes():
-        story = found.origins[ref.address]
+        story = provenance.origins[ref.address]
         rows.append(("added" if not story.is_linked else "changed" if story.touches else "same", ref, story))
-    fates = [(ref, found.fates[ref.address]) for ref in Index(trace.first).nodes()]
+    fates = [(ref, provenance.fates[ref.address]) for ref in Index(trace.first).nodes()]
     rows += [("removed", ref, story) for ref, story in fates if not story.is_linked]
     note = f"{len(rows):,}"
     if len(rows) > diff_html.MOST_ROWS:

@@ -18,6 +18,9 @@ from onnxjson.rendering.tables import GAP, Line, Span, cells, limited, paragraph
 _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
 
+_LABEL: Final = 30  # maximum width of the names of operators, in columns
+_WIDEST: Final = 18
+
 
 class Stage(NamedTuple):
     """A pass with the sizes of its input and of its result."""
@@ -197,16 +200,16 @@ def part_text(trace: Trace, touch: Touch) -> str:
 
 
 def subjects_of(
-    trace: Trace, found: Provenance, before: Iterable[NodeRef], after: Iterable[NodeRef]
+    trace: Trace, provenance: Provenance, before: Iterable[NodeRef], after: Iterable[NodeRef]
 ) -> Iterator[Subject]:
     """Yield the provenance of nodes of the first and of the last model."""
     for ref in before:
-        yield Subject(ref, found.fates[ref.address], is_of_result=False)
+        yield Subject(ref, provenance.fates[ref.address], is_of_result=False)
     for ref in after:
-        yield Subject(ref, found.origins[ref.address], is_of_result=True)
+        yield Subject(ref, provenance.origins[ref.address], is_of_result=True)
 
 
-def subjects_named(trace: Trace, found: Provenance, selector: str) -> list[Subject]:
+def subjects_named(trace: Trace, provenance: Provenance, selector: str) -> list[Subject]:
     """The nodes that a selector matches, in the result or in the first model."""
     refs: list[tuple[NodeRef, ...]] = []
     failure: SelectorError | None = None
@@ -218,7 +221,7 @@ def subjects_named(trace: Trace, found: Provenance, selector: str) -> list[Subje
             refs.append(())
     if not any(refs) and failure is not None:
         raise failure
-    return list(subjects_of(trace, found, refs[0], refs[1]))
+    return list(subjects_of(trace, provenance, refs[0], refs[1]))
 
 
 def nodes_change(before: int, after: int) -> str:
@@ -238,10 +241,6 @@ def bytes_change(before: int, after: int) -> str:
 def growth(before: int, after: int) -> list[str]:
     """Return a sentence if a model grew by more than 10 %; else nothing."""
     return [f"the model grew by {(after - before) * 100 // before} %"] if after * 10 > before * 11 else []
-
-
-_LABEL: Final = 30  # maximum width of the names of operators, in columns
-_WIDEST: Final = 18
 
 
 class SizeRow(NamedTuple):

@@ -26,6 +26,11 @@ from onnxjson.storage.external import Resolver
 
 BIGGEST: Final = 8
 
+Maker = Literal["node", "input", "initializer", "absent", "unknown"]
+"""Producer of a value; absent: an omitted optional input; unknown: the name is not defined."""
+
+_NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
 
 class Weights(msgspec.Struct, frozen=True):
     """Tensors, each counted once."""
@@ -93,14 +98,14 @@ def weights(tensors: Iterable[Tensor]) -> Weights:
     return Weights(count, elements, stored, external)
 
 
-def dtypes(found: Iterable[StoredTensor]) -> tuple[Dtype, ...]:
+def dtypes(stored_tensors: Iterable[StoredTensor]) -> tuple[Dtype, ...]:
     """Group tensors by dtype, the one with most bytes first."""
     groups: dict[int, list[Tensor]] = {}
-    for each in found:
-        groups.setdefault(each.tensor.data_type or 0, []).append(each.tensor)
+    for stored in stored_tensors:
+        groups.setdefault(stored.tensor.data_type or 0, []).append(stored.tensor)
     totals = [(format_data_type(number), weights(tensors)) for number, tensors in groups.items()]
     dtypes = [Dtype(name, total.tensors, total.elements, total.bytes) for name, total in totals]
-    return tuple(sorted(dtypes, key=lambda each: (-each.bytes, each.dtype)))
+    return tuple(sorted(dtypes, key=lambda stored: (-stored.bytes, stored.dtype)))
 
 
 def biggest(found: Iterable[StoredTensor]) -> tuple[BigTensor, ...]:
@@ -115,13 +120,13 @@ def biggest(found: Iterable[StoredTensor]) -> tuple[BigTensor, ...]:
     ])  # fmt: skip
 
 
-def external_files(found: Iterable[StoredTensor], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
+def external_files(stored_tensors: Iterable[StoredTensor], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
     """Return the external files; with a resolver, also their sizes and problems."""
     tensors: dict[str, list[Tensor]] = {}
-    for each in found:
-        location = location_of(each.tensor)
+    for stored in stored_tensors:
+        location = location_of(stored.tensor)
         if location is not None:
-            tensors.setdefault(location, []).append(each.tensor)
+            tensors.setdefault(location, []).append(stored.tensor)
     return tuple([_external_file(location, members, resolver) for location, members in tensors.items()])
 
 
@@ -134,10 +139,6 @@ def _external_file(location: str, tensors: Sequence[Tensor], resolver: Resolver 
         except OnnxJsonError as error:
             problem = str(error)
     return ExternalFile(location, len(tensors), sum(map(stored_bytes, tensors)), file_bytes, problem)
-
-
-Maker = Literal["node", "input", "initializer", "absent", "unknown"]
-"""Producer of a value; absent: an omitted optional input; unknown: the name is not defined."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -224,8 +225,6 @@ def value_type(scope: Scope, name: str) -> str | None:
 
 
 # JSON
-
-_NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 class Json(msgspec.Struct, frozen=True):

@@ -19,18 +19,20 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _NODES: Final = 6
 
 
-def verification_data(found: Verification, base: str, target: str, location: Location | None = None) -> dict[str, Any]:
+def verification_data(
+    verification: Verification, base: str, target: str, location: Location | None = None
+) -> dict[str, Any]:
     """Return the result as data, onnxjson-verification/1."""
     data: dict[str, Any] = {
         "format": "onnxjson-verification/1",
         "base": base,
         "target": target,
-        "equal": found.equal,
-        "runs": len(found.runs),
-        **picked(found, "failed not_compared=uncompared interrupted=is_interrupted engines"),
-        "outputs": [_output_data(each) for each in found.outputs],
-        "each_run": [picked(run, "name sizes verdict problem") for run in found.runs],
-        "notes": found.notes,
+        "equal": verification.equal,
+        "runs": len(verification.runs),
+        **picked(verification, "failed not_compared=uncompared interrupted=is_interrupted engines"),
+        "outputs": [_output_data(each) for each in verification.outputs],
+        "each_run": [picked(run, "name sizes verdict problem") for run in verification.runs],
+        "notes": verification.notes,
     }
     if location is not None:
         names = "base target nodes target_nodes lines value constants lost_constants=lost error_before=before"
@@ -48,62 +50,62 @@ def _output_data(output: OutputResult) -> dict[str, Any]:
     }
 
 
-def _figures_data(found: Comparison | None) -> dict[str, Any]:
+def _figures_data(comparison: Comparison | None) -> dict[str, Any]:
     figures = picked(
-        found or Comparison(elements=0),
+        comparison or Comparison(elements=0),
         "elements unequal outside stray nonfinite max_abs=largest_absolute max_rel=largest_relative "
         "max_ulp=largest_ulp cosine worst problem",
     )
-    return figures if found is not None else dict.fromkeys(figures)
+    return figures if comparison is not None else dict.fromkeys(figures)
 
 
 def verification_lines(
-    found: Verification, base: str, target: str, width: int, location: Location | None = None
+    verification: Verification, base: str, target: str, width: int, location: Location | None = None
 ) -> Iterator[Line]:
     """Yield the result as lines of `width` columns."""
     yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
-    yield (_headline(found),)
+    yield (_headline(verification),)
     tried: dict[str, dict[int, None]] = {}
-    for run in found.runs:
+    for run in verification.runs:
         for name, size in run.sizes.items():
             tried.setdefault(name, {})[size] = None
     if tried:
         sizes = ", ".join(f"{visible(name)}={','.join(map(str, each))}" for name, each in tried.items())
         yield (Span(sizes, "quiet"),)
     yield ()
-    yield from _output_lines(found, width)
-    yield from _problem_lines(found, width)
-    for note in found.notes:
+    yield from _output_lines(verification, width)
+    yield from _problem_lines(verification, width)
+    for note in verification.notes:
         yield from paragraph(f"note: {note}", width, "quiet")
     if location is not None:
         yield ()
         yield from location_lines(location, width)
 
 
-def _headline(found: Verification) -> Span:
-    runs = len(found.runs)
+def _headline(verification: Verification) -> Span:
+    runs = len(verification.runs)
     if not runs:
         return Span("interrupted before the first run", "bad")
-    if found.failed:
-        return Span(f"{found.failed:,} of {counted(runs, 'run')} failed", "bad")
-    missing = [each.name for each in found.outputs if each.target_name is None]
+    if verification.failed:
+        return Span(f"{verification.failed:,} of {counted(runs, 'run')} failed", "bad")
+    missing = [each.name for each in verification.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")
-    if found.doubt:
-        return Span(f"{found.doubt} in {counted(runs, 'run')}", "bad")
-    if all(run.verdict == "equal" for run in found.runs):
+    if verification.doubt:
+        return Span(f"{verification.doubt} in {counted(runs, 'run')}", "bad")
+    if all(run.verdict == "equal" for run in verification.runs):
         return Span(f"the same values in {runs:,} of {counted(runs, 'run')}", "good")
     return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
 
 
-def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
+def _problem_lines(verification: Verification, width: int) -> Iterator[Line]:
     """Yield why runs failed; reasons that differ in numbers only are merged."""
     groups: dict[str, list[int]] = {}
-    for number, run in enumerate(found.runs):
+    for number, run in enumerate(verification.runs):
         if run.problem:
             groups.setdefault(_DIGITS.sub("#", run.problem), []).append(number)
     for numbers in list(groups.values())[:_PROBLEMS]:
-        run = found.runs[numbers[0]]
+        run = verification.runs[numbers[0]]
         sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
         name = f"{run.name} ({sizes})" if sizes else run.name
         more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
@@ -112,14 +114,14 @@ def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
         yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)
 
 
-def _output_lines(found: Verification, width: int) -> Iterator[Line]:
+def _output_lines(verification: Verification, width: int) -> Iterator[Line]:
     rows: list[tuple[str, ...]] = [("output", "dtype", "failed", "max abs", "max rel", "ULP", "cosine")]
-    rows += [_row(each) for each in found.outputs]
+    rows += [_row(each) for each in verification.outputs]
     lines = table(rows, width, right=(2, 3, 4, 5, 6))
-    if not found.outputs:
+    if not verification.outputs:
         return
     yield (Span(lines[0], "quiet"),)
-    for output, line in zip(found.outputs, lines[1:], strict=True):
+    for output, line in zip(verification.outputs, lines[1:], strict=True):
         bad = output.failed or not output.compared
         yield (Span(line, "bad" if bad else "plain"),)
         worst = output.worst
@@ -206,10 +208,10 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
     names = [visible(one) if one == other else f"{visible(one)} -> {visible(other)}" for one, other in place.constants]
     texts = [f"constant {name} has different elements" for name in names[:_NODES]]
     texts += [f"constant {visible(name)} is missing in the target" for name in place.lost[:_NODES]]
-    found = place.comparison
-    apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} differ"
-    if found.largest_absolute is not None:
-        apart += f", by up to {found.largest_absolute:.3g} among values of up to {found.scale or 0:.3g}"
+    comparison = place.comparison
+    apart = f"{comparison.outside:,} of {comparison.elements:,} elements of {visible(place.value[0])} differ"
+    if comparison.largest_absolute is not None:
+        apart += f", by up to {comparison.largest_absolute:.3g} among values of up to {comparison.scale or 0:.3g}"
     for text in [*texts, apart]:
         yield from paragraph(text, width, "plain", indent=4)
     before = "its inputs are the same" if not place.before else (

@@ -124,16 +124,16 @@ def system_paths() -> tuple[str, ...]:
     """Return the paths that every job may read: Python, its packages, system libraries, facts about the machine."""
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    own = str(Path(__file__).resolve().parents[1])
+    package = str(Path(__file__).resolve().parents[1])
     # Without -I or -P, the first entry of sys.path is the folder of the program, which can be any folder.
     packages = [*(sys.path if sys.flags.safe_path else sys.path[1:]), *_editable()]
     named = [each for each in (*prefixes, *packages, *libraries) if os.path.isabs(each) and not is_too_wide(each)]
     # A path inside another listed path is redundant. /proc/self is not resolved here: it must refer to the child.
-    found: list[str] = []
-    for path in sorted({os.path.realpath(each) for each in (*named, own, *_ALL_NEED) if each != "/proc/self"}):
-        if not (found and path.startswith(found[-1].rstrip("/") + "/")):
-            found.append(path)
-    return ("/proc/self", *found)
+    paths: list[str] = []
+    for path in sorted({os.path.realpath(each) for each in (*named, package, *_ALL_NEED) if each != "/proc/self"}):
+        if not (paths and path.startswith(paths[-1].rstrip("/") + "/")):
+            paths.append(path)
+    return ("/proc/self", *paths)
 
 
 def _editable() -> list[str]:
@@ -193,9 +193,9 @@ def missing() -> tuple[str, ...]:
 @cache
 def warn_once() -> None:
     """Report on standard error which parts of the box are missing, if any; only the first call has an effect."""
-    if found := missing():
+    if lacking := missing():
         import logging
 
         logging.getLogger("onnxjson").warning(
-            "onnxjson: warning: %s; `onnxjson doctor` tries each protection", "; ".join(found)
+            "onnxjson: warning: %s; `onnxjson doctor` tries each protection", "; ".join(lacking)
         )

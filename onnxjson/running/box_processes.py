@@ -19,18 +19,18 @@ _PATIENCE: Final = 5.0
 def descendants(of: Iterable[int]) -> list[int]:
     """Return all descendants of some processes, parents first; none if the system has no /proc."""
     parents: dict[int, list[int]] = {}
-    for each in _processes():
+    for process in _processes():
         with suppress(OSError, ValueError, IndexError):
             # The state and the parent follow the name, which may contain parentheses and spaces.
-            parent = int(Path(f"/proc/{each}/stat").read_bytes().rpartition(b")")[2].split()[1])
-            parents.setdefault(parent, []).append(each)
-    found: list[int] = []
+            parent = int(Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[1])
+            parents.setdefault(parent, []).append(process)
+    family: list[int] = []
     waiting = list(of)
     while waiting:
         below = parents.get(waiting.pop(0), [])
-        found += below
+        family += below
         waiting += below
-    return found
+    return family
 
 
 def children() -> frozenset[int]:

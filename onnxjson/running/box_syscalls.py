@@ -36,11 +36,11 @@ class _Sets(ctypes.Structure):
 @cache
 def _library() -> Any:
     """Return the C library of this process; `ctypes.get_errno` returns the error of its last function."""
-    found = ctypes.CDLL(None, use_errno=True)
-    found.syscall.argtypes = [ctypes.c_long] * 5
-    found.syscall.restype = ctypes.c_long
-    found.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
-    return found
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.argtypes = [ctypes.c_long] * 5
+    library.syscall.restype = ctypes.c_long
+    library.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+    return library
 
 
 def checked(result: int, what: str) -> int:

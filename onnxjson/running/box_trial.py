@@ -32,12 +32,12 @@ class Protection(NamedTuple):
 
 
 def _reach(_: Path) -> None:
-    with suppress(PermissionError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.sendto(b"", ("127.0.0.1", 9))
+    with suppress(PermissionError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(b"", ("127.0.0.1", 9))
         return
-    with socket.socket() as found:  # Landlock alone refuses TCP, but no datagrams.
-        found.settimeout(0.2)
-        found.connect(("127.0.0.1", 9))
+    with socket.socket() as client:  # Landlock alone refuses TCP, but no datagrams.
+        client.settimeout(0.2)
+        client.connect(("127.0.0.1", 9))
 
 
 def _fork(_: Path) -> None:
@@ -77,8 +77,8 @@ def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path
         return Answer(outcome="done"), b""
 
     limits = Limits(wall_seconds=10.0, file_bytes=1 << 20, may_start_threads=True)
-    answer, found = run_guarded(job, limits, box=Box())
-    if found == b"refused":
+    answer, outcome = run_guarded(job, limits, box=Box())
+    if outcome == b"refused":
         return Protection(name, by, True)
     reason = landlock_missing() if by == "Landlock" else seccomp_missing()
-    return Protection(name, by, False, reason or found.decode() or answer.detail or "nothing refuses it")
+    return Protection(name, by, False, reason or outcome.decode() or answer.detail or "nothing refuses it")

@@ -52,6 +52,13 @@ LOAD: Final = "check-load"
 UNFINISHED: Final = "check-unfinished"
 """Code of the finding that native analysis did not finish."""
 
+_SHELL: Final = "Inference error(s):"
+"""The end of a message about a node whose subgraph has the mistake that the next message is about."""
+
+_OPERATOR: Final = re.compile(r"No Op registered for (\S+) with")
+_TENSOR: Final = re.compile(r"tensor name: (.*?)\)")
+_QUOTED: Final = re.compile(r"'([^']+)'")
+
 
 class Findings(Reported, tuple[Finding, ...]):
     """All findings about a model; false if there are none."""
@@ -87,13 +94,13 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
     with new_worker() if deep else nullcontext() as worker:
         if not isinstance(model, Model):
             return Findings(read_file(Path(model), worker)[0])
-        found = check_model(model, causes=True)
+        findings = check_model(model, causes=True)
         if worker is None:
-            return Findings(found)
+            return Findings(findings)
         file = file_of(model)
         folder = None if file is None else file.parent
-        found = onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder))
-        return Findings((*found, *load_findings(worker, model, found, folder)))
+        findings = onnx_findings(worker, model, findings, folder=folder, reads=_files_of(model, folder))
+        return Findings((*findings, *load_findings(worker, model, findings, folder)))
 
 
 def new_worker() -> "Worker":
@@ -119,27 +126,27 @@ def read_file(
     except DecodeError as error:
         if not error.findings:
             return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))], None
-        found = [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
-        if not drop_orphans and all([each.code == "unknown-owner" for each in found]):
+        findings = [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
+        if not drop_orphans and all([each.code == "unknown-owner" for each in findings]):
             # The model is readable but for lines about elements that are gone; what used those is a mistake as well.
             more, _ = read_file(path, worker, drop_orphans=True)
-            found += [each for each in more if each.severity == "error"]
-        return sorted(found, key=lambda finding: (finding.line, finding.column)), None
+            findings += [each for each in more if each.severity == "error"]
+        return sorted(findings, key=lambda finding: (finding.line, finding.column)), None
     from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
 
     # Comments are not errors; they matter only to commands that write.
-    found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
+    findings = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     of_missing = of_blobs(path, loaded)
-    found += [*of_model(path, loaded), *of_missing]
+    findings += [*of_model(path, loaded), *of_missing]
     if worker is not None and of_missing:
         message = "onnx's checker was not run, since weights are missing"
-        found.append(Finding(severity="warning", code=UNFINISHED, message=message, file=str(path)))
+        findings.append(Finding(severity="warning", code=UNFINISHED, message=message, file=str(path)))
     elif worker is not None:
         try:
-            found = _with_native_analysis(path, loaded, worker, found)
+            findings = _with_native_analysis(path, loaded, worker, findings)
         except WorkerError as error:
-            found.append(Finding(severity="warning", code=UNFINISHED, message=str(error), file=str(path)))
-    return sorted(found, key=lambda finding: (finding.line, finding.column)), loaded
+            findings.append(Finding(severity="warning", code=UNFINISHED, message=str(error), file=str(path)))
+    return sorted(findings, key=lambda finding: (finding.line, finding.column)), loaded
 
 
 def read_text(text: bytes, *, drop_orphans: bool = False) -> tuple[Model | None, list[Finding]]:
@@ -156,33 +163,33 @@ def read_text(text: bytes, *, drop_orphans: bool = False) -> tuple[Model | None,
     except OtherJsonError:
         return None, []
     except DecodeError as error:
-        found = list(error.findings)
-        if not drop_orphans and all([each.code == "unknown-owner" for each in found]):
+        findings = list(error.findings)
+        if not drop_orphans and all([each.code == "unknown-owner" for each in findings]):
             model, _ = read_text(text, drop_orphans=True)
-            found += [each for each in of_text(text, model, []) if each.severity == "error"]
-        return None, found
+            findings += [each for each in of_text(text, model, []) if each.severity == "error"]
+        return None, findings
     except OnnxJsonError as error:
         return None, [Finding(severity="error", code="not-a-model", message=str(error), line=1, column=1)]
     return read.model, [each for each in read.findings if each.code != COMMENTS_CODE]
 
 
-def of_text(text: bytes, model: Model | None, found: list[Finding]) -> list[Finding]:
+def of_text(text: bytes, model: Model | None, of_reading: list[Finding]) -> list[Finding]:
     """Return the findings of reading a text and those of its model, with their positions, in their order."""
     of_its_model = [] if model is None else list(check_model(model, causes=True))
-    return sorted([*found, *placed(text, of_its_model)], key=lambda each: (each.line, each.column))
+    return sorted([*of_reading, *placed(text, of_its_model)], key=lambda each: (each.line, each.column))
 
 
-def placed(text: bytes, found: list[Finding]) -> list[Finding]:
+def placed(text: bytes, findings: list[Finding]) -> list[Finding]:
     """The findings with line and column of each address that the text has."""
-    addresses = [each.address for each in found if each.address and not each.line]
+    addresses = [each.address for each in findings if each.address and not each.line]
     if not addresses:
-        return found
+        return findings
     from onnxjson.codecs.reading.exact_reader import locate
 
     places = locate(text, addresses)
     return [
         msgspec.structs.replace(each, line=line, column=column)
-        for each in found
+        for each in findings
         for line, column in [places.get(each.address, (each.line, each.column))]
     ]
 
@@ -212,18 +219,18 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
         raise EncodeError(str(error), located(path, loaded, unplaced)) from error
 
 
-def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
-    """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson."""
-    if loaded.format == "json" and any(each.address and not each.line for each in found):
-        found = placed(skeleton(open_source(path)), found)  # hardly any position depends on long base64 values
-    return [msgspec.structs.replace(each, file=str(path)) for each in found]
+def located(path: Path, loaded: Loaded, findings: list[Finding]) -> list[Finding]:
+    """Return the findings with the file, and, if that is a text of onnxjson, with line and column of each address."""
+    if loaded.format == "json" and any(each.address and not each.line for each in findings):
+        findings = placed(skeleton(open_source(path)), findings)  # hardly any position depends on long base64 values
+    return [msgspec.structs.replace(each, file=str(path)) for each in findings]
 
 
-def outlined(model: Model, found: list[Finding]) -> list[Finding]:
-    """`found` with the line of the outline of each node, unless the model is too large for that."""
-    lines = lines_of(model, [each.address for each in found])
+def outlined(model: Model, findings: list[Finding]) -> list[Finding]:
+    """The findings with the line of the outline of each node, unless the model is too large for that."""
+    lines = lines_of(model, [each.address for each in findings])
     texts = {address: visible(line.text, None) for address, line in lines.items()}
-    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in found]
+    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in findings]
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
@@ -246,34 +253,26 @@ def load_findings(
     from onnxjson.running.loading import NOT_RUN, has_open_sizes, try_loading
 
     tried = try_loading(model, folder, worker)
-    found: list[tuple[Severity, str]] = []
+    problems: list[tuple[Severity, str]] = []
     if tried.state in ("not-tried", "too-new"):
-        found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
+        problems.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
-        found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
+        problems.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
     elif tried.run_fails and has_open_sizes(model):
-        found.append(("warning", f"it was not run: with the sizes chosen for its open dimensions it {tried.ran}"))
+        problems.append(("warning", f"it was not run: with the sizes chosen for its open dimensions it {tried.ran}"))
     elif tried.run_fails:
-        found.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
+        problems.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
     elif tried.ran.startswith(NOT_RUN):
-        found.append(("warning", f"onnxruntime loads it, but it was {tried.ran}"))
+        problems.append(("warning", f"onnxruntime loads it, but it was {tried.ran}"))
     if model.training_info:
-        found.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
+        problems.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
     address = tried.address or "/graph"
-    return tuple([Finding(severity=how, code=LOAD, message=text, address=address) for how, text in found])
+    return tuple([Finding(severity=how, code=LOAD, message=text, address=address) for how, text in problems])
 
 
 def _files_of(model: Model, folder: Path | None) -> list[Path]:
     # A link in place of external data is refused anyway, and must not be followed.
     return [] if folder is None else [each for each in external_paths(model, folder) if not each.is_symlink()]
-
-
-_SHELL: Final = "Inference error(s):"
-"""The end of a message about a node whose subgraph has the mistake that the next message is about."""
-
-_OPERATOR: Final = re.compile(r"No Op registered for (\S+) with")
-_TENSOR: Final = re.compile(r"tensor name: (.*?)\)")
-_QUOTED: Final = re.compile(r"'([^']+)'")
 
 
 def onnx_findings(
@@ -290,18 +289,18 @@ def onnx_findings(
     perms = [each for each in _wrong_perms(worker, model) if each.address not in known]
     others = [*others, *unknown_domains(model), *perms]
     if path is None:
-        found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
+        findings = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
     else:
-        found = worker.check(path, full=True, reads=reads)
-    if not any(each.code in ONNX_CODES for each in found):
-        return (*others, *found)
+        findings = worker.check(path, full=True, reads=reads)
+    if not any(each.code in ONNX_CODES for each in findings):
+        return (*others, *findings)
     index = Index(model)
     with suppress(WorkerError, LimitError):  # Then the findings remain without nodes.
-        found = _with_nodes(
+        findings = _with_nodes(
             model, lambda marked: worker.check(message_bytes(marked), full=True, folder=folder, reads=reads)
         )
     places = _Places(worker, model, index)
-    placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
+    placed = [places.of(each) if each.code in ONNX_CODES else each for each in findings]
 
     from onnxjson.running.inferred_types import inferred_scopes
 
@@ -342,12 +341,12 @@ def _with_nodes(model: Model, ask: Callable[[Model], tuple[Finding, ...]]) -> tu
     from onnxjson.running.loading import MarkedNodes
 
     marked = MarkedNodes(model)
-    found = []
+    findings = []
     for each in ask(marked.model):
         message, address = marked.read(each.message)
-        found.append(msgspec.structs.replace(each, message=message, address=address))
-    shells = [each for each in found if each.message.endswith(_SHELL)]
-    return tuple(found if len(shells) == len(found) else [each for each in found if each not in shells])
+        findings.append(msgspec.structs.replace(each, message=message, address=address))
+    shells = [each for each in findings if each.message.endswith(_SHELL)]
+    return tuple(findings if len(shells) == len(findings) else [each for each in findings if each not in shells])
 
 
 class _Places:

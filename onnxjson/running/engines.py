@@ -34,6 +34,9 @@ INFERENCE_ERROR: Final = "InferenceError]"
 OUT_OF_MEMORY: Final = "it needs more than the limit of memory (--memory)"
 """Beginning of the message about a run that the limit ended, which says nothing about the model."""
 
+_DEVICES: Final = dict.fromkeys(("CUDAExecutionProvider", "TensorrtExecutionProvider"), "cuda")
+"""Devices whose memory holds bound outputs, by provider; others use that of the processor."""
+
 
 class UnsupportedError(Exception):
     """An engine does not support a model or a value."""
@@ -171,10 +174,6 @@ class Onnxruntime:
         return found
 
 
-_DEVICES: Final = dict.fromkeys(("CUDAExecutionProvider", "TensorrtExecutionProvider"), "cuda")
-"""Devices whose memory holds bound outputs, by provider; others use that of the processor."""
-
-
 def split_providers(texts: Sequence[str]) -> tuple[list[str], list[dict[Any, Any]]]:
     """Return names of providers and their options, from texts such as ``CUDAExecutionProvider:device_id=1``."""
     parts = [text.partition(":") for text in texts]
@@ -199,11 +198,11 @@ def placement(subject: Subject, settings: Settings) -> tuple[tuple[str, str, str
     return tuple([(node.name, node.op_type, group.ep_name) for group in groups for node in group.get_nodes()])
 
 
-def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
+def _require_providers(wanted: Sequence[str], available: Sequence[str], what: str) -> None:
     """Raise UnsupportedError unless all wanted providers are available; onnxruntime would silently use others."""
     for name in wanted:
-        if name not in found:
-            raise UnsupportedError(f"there is no {name} here; it {what} {', '.join(found)}")
+        if name not in available:
+            raise UnsupportedError(f"there is no {name} here; it {what} {', '.join(available)}")
 
 
 def session_options(settings: Settings, data_folder: str | None = None) -> "SessionOptions":
@@ -288,22 +287,22 @@ def _to_python(value: Value) -> Any:
     return as_array(value)
 
 
-def _value(name: str, found: Any, *, is_float32: bool = False) -> Value:
+def _value(name: str, result: Any, *, is_float32: bool = False) -> Value:
     """Convert a result of an engine to a value; raise UnsupportedError if ONNX has no such type."""
     import numpy
 
-    if found is None:
+    if result is None:
         return None
-    if isinstance(found, Mapping):
-        keys, values = list(found), list(found.values())
+    if isinstance(result, Mapping):
+        keys, values = list(result), list(result.values())
         kinds = [object if any(isinstance(item, str) for item in each) else None for each in (keys, values)]
         kinds[1] = numpy.float32 if is_float32 else kinds[1]
         return Dictionary(from_numpy(numpy.array(keys, kinds[0])), from_numpy(numpy.array(values, kinds[1])))
-    if isinstance(found, list | tuple):
-        return tuple([_value(name, item, is_float32=is_float32) for item in found])
-    if isinstance(found, numpy.ndarray | numpy.generic | int | float | bool | str):
-        return from_numpy(numpy.asarray(found))
-    raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is not a type of ONNX")
+    if isinstance(result, list | tuple):
+        return tuple([_value(name, item, is_float32=is_float32) for item in result])
+    if isinstance(result, numpy.ndarray | numpy.generic | int | float | bool | str):
+        return from_numpy(numpy.asarray(result))
+    raise UnsupportedError(f"output {name!a} is a {type(result).__name__}, which is not a type of ONNX")
 
 
 class _Reference:

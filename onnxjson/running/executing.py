@@ -43,27 +43,30 @@ _SIDES: Final = (0, 1)
 
 _COLLECTED: Final = 0.1
 
+_FUNCTION: Final = "evaluate"
+_NAMES: Final = ("loss", "metric")
+
 
 def execute_task(task: bytes, sanitize: Sanitizer) -> None:
     """Execute a task and write reports to a file in the current folder."""
-    found: tasks.Task = msgspec.msgpack.decode(task, type=tasks.Task)
+    decoded: tasks.Task = msgspec.msgpack.decode(task, type=tasks.Task)
     with (
         Path(tasks.REPORTS).open("ab", buffering=0) as file,
         collected(lambda report: tasks.write_report(report, file)) as emit,
     ):
-        match found:
+        match decoded:
             case tasks.RunTask():
-                _run(found, emit, sanitize)
+                _run(decoded, emit, sanitize)
             case tasks.CompareTask():
-                _compare(found, emit, sanitize)
+                _compare(decoded, emit, sanitize)
             case tasks.SeriesTask():
-                for number, each in enumerate(found.tasks):
+                for number, run_task in enumerate(decoded.tasks):
                     emit(tasks.Began(task=number))
-                    _run(each, emit, sanitize)
+                    _run(run_task, emit, sanitize)
             case tasks.RaceTask():
-                run_race(found, emit, sanitize)
+                run_race(decoded, emit, sanitize)
             case tasks.ScoreTask():
-                run_script(found, emit, sanitize)
+                run_script(decoded, emit, sanitize)
 
 
 @contextmanager
@@ -152,19 +155,24 @@ def _measure(task: tasks.RunTask, names: Sequence[str], values: Values, emit: Em
     if model is None:
         return
     try:
-        found = model.run(values, names)
+        computed = model.run(values, names)
     except MemoryError:
         raise
     except Exception as error:
         emit(tasks.Failed(run=0, problem=message_of(error, sanitize)))
         return
-    for name, value in found.items():
+    for name, value in computed.items():
         if isinstance(value, Tensor) and value.data_type != STRING:
-            its = statistics(value if value.raw_data is not None else from_numpy(to_numpy(value)), bins=1)
-            infinite = its.positive_infinity + its.negative_infinity
+            figures = statistics(value if value.raw_data is not None else from_numpy(to_numpy(value)), bins=1)
+            infinite = figures.positive_infinity + figures.negative_infinity
             emit(
                 tasks.Measured(
-                    name=name, minimum=its.minimum, maximum=its.maximum, mean=its.mean, nan=its.nan, infinite=infinite
+                    name=name,
+                    minimum=figures.minimum,
+                    maximum=figures.maximum,
+                    mean=figures.mean,
+                    nan=figures.nan,
+                    infinite=infinite,
                 )
             )
 
@@ -180,19 +188,19 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                 return
             models.append(model)
         for run, feeds in enumerate(task.feeds):
-            found: list[dict[str, Value]] = []
+            results: list[dict[str, Value]] = []
             for side in _SIDES:
                 try:
                     if not side or feeds[side] != feeds[0]:
                         fed = unpacked_values(feeds[side])
-                    found.append(models[side].run(fed, names[side]))
+                    results.append(models[side].run(fed, names[side]))
                 except MemoryError:
                     raise
                 except Exception as error:
                     emit(tasks.Failed(run=run, side=side, problem=message_of(error, sanitize)))
-            for number in batch if len(found) == len(_SIDES) else ():
+            for number in batch if len(results) == len(_SIDES) else ():
                 base, target = task.pairs[number]
-                values = found[0][base], found[1][target]
+                values = results[0][base], results[1][target]
                 dtypes = dtype_of(values[0]), dtype_of(values[1])
                 emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, number, *values), dtypes=dtypes))
 
@@ -208,10 +216,6 @@ def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value) -> C
 
 def _is_reshaped(one: Tensor, other: Tensor) -> bool:
     return one.dims != other.dims and element_count(one.dims) == element_count(other.dims)
-
-
-_FUNCTION: Final = "evaluate"
-_NAMES: Final = ("loss", "metric")
 
 
 class ScriptError(Exception):

@@ -130,7 +130,7 @@ def _expected_type(model: Model, node: Node, slot: int, types: Mapping[str, Type
 class Folded:
     """Findings without those of onnx that follow from an error, which are counted there."""
 
-    def __init__(self, index: Index, found: Sequence[Finding]) -> None:
+    def __init__(self, index: Index, findings: Sequence[Finding]) -> None:
         self._scopes = {scope.address: scope for scope in index.scopes}
         self._index = index
         self._kept: list[Finding] = []
@@ -138,7 +138,7 @@ class Folded:
         """Addresses of findings that seem to follow from an error -> that error, and their number."""
         self._followed = _Followed(index)
         self._elements: dict[str, int] = {}
-        self._add(found, self._followed)
+        self._add(findings, self._followed)
 
     def failing_nodes(self) -> set[int]:
         """Return the positions of the nodes of the main graph that have errors of their own, also inside."""
@@ -155,11 +155,11 @@ class Folded:
         scope = None if node is None else self._scopes.get(node[1])
         return None if node is None or scope is None else (scope, int(node[2]))
 
-    def add_beside(self, found: Sequence[Finding], around: set[NodeRef | None]) -> None:
+    def add_beside(self, findings: Sequence[Finding], around: set[NodeRef | None]) -> None:
         """Add errors of a model in which nodes of subgraphs are replaced: those in other places in the nodes around."""
         kept = {each.address for each in self._kept}
         new: list[Finding] = []
-        for each in found:
+        for each in findings:
             place = self._place(each.address)
             if place is None or each.address in kept or self._cause(self._followed, each.address) is not None:
                 continue
@@ -167,17 +167,17 @@ class Folded:
             new += [each] if owner is not None and owner in around else []
         self._add(new, _Followed(self._index))
 
-    def add_hidden(self, found: Sequence[Finding]) -> None:
+    def add_hidden(self, findings: Sequence[Finding]) -> None:
         """Add errors of a model in which the nodes with errors so far are replaced."""
         followed = _Followed(self._index)
         kept = {each.address for each in self._kept}  # Nodes of functions are never replaced, so they fail again.
-        new = [each for each in found if each.address and each.address not in kept]
+        new = [each for each in findings if each.address and each.address not in kept]
         behind = [each for each in new if self._cause(self._followed, each.address) is not None]
         missing = [each for each in behind if each.message.endswith(_LACKS_TYPE)]
-        for each in missing:  # The type of a replaced node is not known.
-            cause = self._cause(self._followed, each.address)
+        for finding in missing:  # The type of a replaced node is not known.
+            cause = self._cause(self._followed, finding.address)
             assert cause is not None
-            self._following.setdefault(each.address, (cause, 1))
+            self._following.setdefault(finding.address, (cause, 1))
         first = len(self._kept)
         self._add([each for each in behind if each not in missing], followed)
         for each in self._kept[first:]:

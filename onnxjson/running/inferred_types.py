@@ -59,10 +59,10 @@ class InferredTypes:
         """Return a function for the size of the axis along which a node uses indices, None if unknown."""
 
         def size(node: Node) -> int | None:
-            found = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])
-            if found is None or not found[1]:
+            data_type_and_shape = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])
+            if data_type_and_shape is None or not data_type_and_shape[1]:
                 return None
-            return indexed_axis_size(node, [size_of(each) or 0 for each in found[1]])
+            return indexed_axis_size(node, [size_of(each) or 0 for each in data_type_and_shape[1]])
 
         return size
 

@@ -22,6 +22,7 @@ from onnxjson.running.inputs import all_inputs, free_inputs, outputs_of
 from onnxjson.running.value_types import unknown
 from onnxjson.running.values import Dictionary, Value, leaves
 from onnxjson.storage.constant_reading import Kind
+from onnxjson.storage.constant_values import InexactError
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.numpy_constants import from_array, opened_arrays, read_array
 
@@ -57,13 +58,14 @@ def read_value(path: Path, declared: Type | None) -> Value:
 def _converted(path: Path, declared: Type | None) -> Tensor:
     """Read the array in a file as a tensor."""
     array = read_array(path)
+    name = visible(str(path), None)
     try:
         return from_array(array, _kind(declared)).tensor
+    except InexactError as error:  # --lossy is not an option here
+        advice = f"it would become {error.nearest}; convert it with astype first"
+        raise EncodeError(f"{name}: {error.loss}; {advice}") from error
     except EncodeError as error:
-        name = visible(str(path), None)
-        reason = str(error).replace("with --lossy it becomes", "it would become")  # --lossy is not an option here
-        hint = "" if "convert it" in reason else "; convert it with astype first"
-        raise EncodeError(f"{name}: {reason}{hint}") from error
+        raise EncodeError(f"{name}: {error}") from error
 
 
 def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Value]:
@@ -73,7 +75,7 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
     with opened_arrays(path) as opened, numpy.load(opened, allow_pickle=False) as archive:
         names = list(archive.files)
     order = list(types)
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name in names:
         place = re.fullmatch(r"arr_(\d+)", name)
         wanted = name
@@ -81,20 +83,20 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
             wanted = order[int(place[1])]
         if wanted not in types:
             raise FeedError(f"{visible(str(path), None)}: {unknown('input', name, types)}")
-        found[wanted] = _converted(Path(f"{path}:{name}"), types[wanted])
-    if not found:
+        values[wanted] = _converted(Path(f"{path}:{name}"), types[wanted])
+    if not values:
         raise FeedError(f"{visible(str(path), None)} contains no arrays")
-    return found
+    return values
 
 
 def data_sets(folder: Path) -> list[Path]:
     """Return the folder of test data itself, or those inside a folder, in their order."""
     if any(_NUMBERED.fullmatch(each.name) for each in folder.iterdir()):
         return [folder]
-    found = [each for each in folder.glob(_DATA_SET) if each.is_dir()]
-    if not found:
+    folders = [each for each in folder.glob(_DATA_SET) if each.is_dir()]
+    if not folders:
         raise MissingInputError(f"{visible(str(folder), None)} has no input_0.pb and no {_DATA_SET}")
-    return sorted(found, key=lambda each: (len(each.name), each.name))
+    return sorted(folders, key=lambda each: (len(each.name), each.name))
 
 
 def read_data_set(
@@ -105,7 +107,7 @@ def read_data_set(
     Raises:
         FeedError: it has values for more inputs or outputs than the model.
     """
-    found: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
+    values: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
     for path in sorted(folder.iterdir()):
         match = _NUMBERED.fullmatch(path.name)
         if match is None:
@@ -116,8 +118,8 @@ def read_data_set(
             there = counted(len(known), match[1])
             raise FeedError(f"{visible(str(path), None)} has no counterpart: the model has {there}")
         name, declared = known[number]
-        found[side][name] = _value_of_pb(path, declared)
-    return DataSet(visible(folder.name), *found)
+        values[side][name] = _value_of_pb(path, declared)
+    return DataSet(visible(folder.name), *values)
 
 
 def _kind(declared: Type | None) -> Kind | None:

@@ -90,7 +90,7 @@ def options_by_model(models: Sequence[Model], input_options: InputOptions) -> li
         Shapes([Input((name,), (declared,)) for name, declared in free_inputs(model).items()], {}, {}).names
         for model in models
     ]
-    found = []
+    options = []
     for number in range(len(models)):
         kept = {
             field: {
@@ -100,8 +100,8 @@ def options_by_model(models: Sequence[Model], input_options: InputOptions) -> li
             }
             for field, names in (("dims", dims), ("shapes", inputs), ("fills", inputs), ("ranges", inputs))
         }
-        found.append(msgspec.structs.replace(input_options, **kept))
-    return found
+        options.append(msgspec.structs.replace(input_options, **kept))
+    return options
 
 
 class Inputs:
@@ -185,46 +185,46 @@ class Inputs:
 
         self._check_values(given)
         sizes = self.shapes.given(cycle)
-        made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
-        for number, each in enumerate(self.inputs):
+        values: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
+        for number, model_input in enumerate(self.inputs):
             if time.monotonic() > until:
                 raise LimitError(f"random values for {len(self.inputs):,} inputs exceed the time limit (--timeout)")
             largest = RANDOM_INPUT_BYTES if max(cycle) < _TRIED_SIZE else _LARGEST_TRIED
-            first = rows.get(each.name, ())
+            first = rows.get(model_input.name, ())
             draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]), largest, sum(seed), first)
-            value = next((given[name] for name in each.names if name is not None and name in given), None)
+            value = next((given[name] for name in model_input.names if name is not None and name in given), None)
             if value is None:
-                value = self._random_value(each, draw)
-            for side, name in enumerate(each.names):
+                value = self._random_value(model_input, draw)
+            for side, name in enumerate(model_input.names):
                 if name is not None:
-                    made[side][name] = _cast(value, each.types[side])
+                    values[side][name] = _cast(value, model_input.types[side])
         for side, scope in enumerate(self._scopes):
-            made[side].update({name: value for name, value in given.items() if name in scope.initializers})
-        return made
+            values[side].update({name: value for name, value in given.items() if name in scope.initializers})
+        return values
 
     def cycle_for(self, spread: random_values.Spread, cycle: Sequence[int]) -> Sequence[int]:
         """Return the sizes of open dimensions: those of a signal for smooth values if just one dimension is open."""
         return _SIGNAL if spread == "smooth" and len(self.shapes.open_dimensions()) == 1 else cycle
 
-    def _random_value(self, each: Input, draw: "_Draw") -> Value:
-        known = [declared for declared in each.types if declared is not None]
+    def _random_value(self, model_input: Input, draw: "_Draw") -> Value:
+        known = [declared for declared in model_input.types if declared is not None]
         if not known:
-            raise FeedError(f'the type of "{visible(each.name)}" is unknown; give it a value with --input')
+            raise FeedError(f'the type of "{visible(model_input.name)}" is unknown; give it a value with --input')
         # All values of the narrower dtype exist in the other one; strings do not become numbers.
         narrowest = min(known, key=_bits)
         for found, what in ((narrowest.map_type, "a map"), (narrowest.sparse_tensor_type, "a sparse tensor")):
             if found is not None:
-                raise FeedError(f'"{visible(each.name)}" is {what}, for which there are no random values')
-        return self._of_type(each, narrowest, draw)
+                raise FeedError(f'"{visible(model_input.name)}" is {what}, for which there are no random values')
+        return self._of_type(model_input, narrowest, draw)
 
-    def _of_type(self, each: Input, declared: Type, draw: "_Draw") -> Value:
+    def _of_type(self, model_input: Input, declared: Type, draw: "_Draw") -> Value:
         if declared.optional_type is not None and declared.optional_type.elem_type is not None:
-            return self._of_type(each, declared.optional_type.elem_type, draw)
+            return self._of_type(model_input, declared.optional_type.elem_type, draw)
         if declared.sequence_type is not None and declared.sequence_type.elem_type is not None:
             inner = declared.sequence_type.elem_type
-            return tuple([self._of_type(each, inner, draw) for _ in range(_ITEMS)])
+            return tuple([self._of_type(model_input, inner, draw) for _ in range(_ITEMS)])
         data_type = 0 if declared.tensor_type is None else declared.tensor_type.elem_type or 0
-        shape, name = self.shapes.by_name[each.name], each.name
+        shape, name = self.shapes.by_name[model_input.name], model_input.name
         if shape is None:
             name = visible(name)
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
@@ -235,30 +235,30 @@ class Inputs:
                 "choose smaller sizes with --dim, or a value with --input"
             )
         try:
-            return from_numpy(self._array(each, data_type, dims, draw))
+            return from_numpy(self._array(model_input, data_type, dims, draw))
         except (TypeError, ValueError) as error:  # no such dtype; more than 64 dims
             raise FeedError(f'"{visible(name)}": {error}') from None
 
-    def _array(self, each: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":
+    def _array(self, model_input: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":
         import numpy
 
-        requested = self._requested_elements(each, data_type, dims, draw.generator)
+        requested = self._requested_elements(model_input, data_type, dims, draw.generator)
         if requested is not None:
             return requested
-        if math.prod(dims) == 1 and (points := self._points(each, data_type)):
+        if math.prod(dims) == 1 and (points := self._points(model_input, data_type)):
             return numpy.full(dims, points[draw.turn % len(points)]).astype(numpy_dtype(data_type))
         past = self._past(draw.sizes)
-        if past is not None and "mask" in each.name.lower() and data_type in (BOOL, *random_values.INDEX_TYPES):
+        if past is not None and "mask" in model_input.name.lower() and data_type in (BOOL, *random_values.INDEX_TYPES):
             return numpy.ones(dims, numpy_dtype(data_type))
         if data_type in random_values.INDEX_TYPES:
-            for side, name in enumerate(each.names):
+            for side, name in enumerate(model_input.names):
                 nodes = self._scopes[side].graph.node if name is not None else ()
                 length = _attended_length(name, nodes)
                 if length is not None and past is not None and self.shapes.cache is not None:
                     new = self.shapes.dimensions.size_of(self.shapes.cache.new, draw.sizes)
                     return numpy.full(dims, past + (new or 1) + length, numpy_dtype(data_type))
                 role = random_values.role_of(name or "", nodes, self._axis_size(side, draw.sizes))
-                if past is not None and "position" in each.name.lower():
+                if past is not None and "position" in model_input.name.lower():
                     places = past + numpy.arange(dims[-1] if dims else 1).reshape(dims[-1:])
                     most = role[1] if role is not None and role[0] == "index" else numpy.iinfo("int32").max
                     return numpy.broadcast_to(places % most, dims).astype(numpy_dtype(data_type))
@@ -267,11 +267,13 @@ class Inputs:
                         *role, dims, draw.generator, turn=draw.turn, first=draw.first
                     )
                     return elements.astype(numpy_dtype(data_type))
-            if "mask" in each.name.lower():
+            if "mask" in model_input.name.lower():
                 return _mask(dims, draw.generator).astype(numpy_dtype(data_type))
         if draw.spread == "smooth" and not dims and data_type in WIDE_FLOATS:
             numbers = [name for name, shape in self.shapes.by_name.items() if shape == ()]
-            return random_values.constant_array(data_type, dims, random_values.ascending(numbers.index(each.name)))
+            return random_values.constant_array(
+                data_type, dims, random_values.ascending(numbers.index(model_input.name))
+            )
         low, high = _BYTES.get(data_type, _SMALL)
         return random_values.random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
 
@@ -295,13 +297,13 @@ class Inputs:
         return self._inferred[side].axis_size(self._scopes[side], side, partial(dimensions.size_of, given=sizes))
 
     def _requested_elements(
-        self, each: Input, data_type: int, dims: tuple[int, ...], generator: "Generator"
+        self, model_input: Input, data_type: int, dims: tuple[int, ...], generator: "Generator"
     ) -> "NDArray[Any] | None":
-        fill = self._requested(each, self._input_options.fills)
-        limits = self._requested(each, self._input_options.ranges)
+        fill = self._requested(model_input, self._input_options.fills)
+        limits = self._requested(model_input, self._input_options.ranges)
         if data_type == STRING:
-            if set(each.names) & {*self._input_options.fills, *self._input_options.ranges}:
-                raise FeedError(f'"{visible(each.name)}" has strings, not numbers; give it a value with --input')
+            if set(model_input.names) & {*self._input_options.fills, *self._input_options.ranges}:
+                raise FeedError(f'"{visible(model_input.name)}" has strings, not numbers; give it a value with --input')
             return None
         try:
             if fill is not None:
@@ -309,13 +311,13 @@ class Inputs:
             return None if limits is None else random_values.random_within(data_type, dims, limits, generator)
         except ValueError as error:
             raise FeedError(
-                f'"{visible(each.name)}" is {format_data_type(data_type)}, {error}; choose another value'
+                f'"{visible(model_input.name)}" is {format_data_type(data_type)}, {error}; choose another value'
             ) from None
 
-    def _requested(self, each: Input, requests: Mapping[str, Any]) -> Any:
+    def _requested(self, model_input: Input, requests: Mapping[str, Any]) -> Any:
         if not requests:
             return None
-        named = [requests[name] for name in each.names if name is not None and name in requests]
+        named = [requests[name] for name in model_input.names if name is not None and name in requests]
         return named[0] if named else requests.get(EVERY)
 
 

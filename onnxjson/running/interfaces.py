@@ -79,28 +79,28 @@ class TwoModels:
         self, base: Sequence[str], target: Sequence[str], by_place: Mapping[str | None, str | None]
     ) -> dict[str, str]:
         known = dict.fromkeys(target)
-        found = {name: name for name in base if name in known}
-        if len(found) < max(len(base), len(target)):
-            self._pair_by_structure(found, base, known)
-        taken = set(found.values())
+        target_of = {name: name for name in base if name in known}
+        if len(target_of) < max(len(base), len(target)):
+            self._pair_by_structure(target_of, base, known)
+        taken = set(target_of.values())
         for name in base:
-            there = by_place.get(name)
-            if name not in found and there is not None and there in known and there not in taken:
-                found[name] = there
-                taken.add(there)
-        return {name: found[name] for name in base if name in found}
+            counterpart = by_place.get(name)
+            if name not in target_of and counterpart is not None and counterpart in known and counterpart not in taken:
+                target_of[name] = counterpart
+                taken.add(counterpart)
+        return {name: target_of[name] for name in base if name in target_of}
 
-    def _pair_by_structure(self, found: dict[str, str], base: Sequence[str], target: Collection[str]) -> None:
+    def _pair_by_structure(self, target_of: dict[str, str], base: Sequence[str], target: Collection[str]) -> None:
         main = self.main
         if main is None:
             return
-        taken = set(found.values())
+        taken = set(target_of.values())
         sources = {main.target_aliases.get(name, name): name for name in reversed(list(target))}
         for name in base:
-            if name in found:
+            if name in target_of:
                 continue
-            its = main.values.get(name) or main.values.get(main.base_aliases.get(name, name), "")
-            other = its if its in target else sources.get(main.target_aliases.get(its, its))
+            paired = main.values.get(name) or main.values.get(main.base_aliases.get(name, name), "")
+            other = paired if paired in target else sources.get(main.target_aliases.get(paired, paired))
             if other is not None and other not in taken:
-                found[name] = other
+                target_of[name] = other
                 taken.add(other)

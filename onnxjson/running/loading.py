@@ -60,6 +60,12 @@ _NOT_IMPLEMENTED: Final = "NOT_IMPLEMENTED"
 _CRASHED: Final = "crashed"
 """Beginning of the outcome of a process that native code ended."""
 
+_FAILS: Final = "fails: "
+NOT_RUN: Final = "not run: "
+
+_TEXTS: Final = frozenset(("doc_string", "metadata_props", "producer_name", "producer_version", "model_version"))
+"""Fields of records that have no effect in onnxruntime."""
+
 
 class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether onnxruntime loads a model."""
@@ -79,10 +85,6 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     def run_fails(self) -> bool:
         """Whether it loads and the run on random inputs fails."""
         return self.ran.startswith(_FAILS)
-
-
-_FAILS: Final = "fails: "
-NOT_RUN: Final = "not run: "
 
 
 def try_loading(
@@ -113,13 +115,13 @@ def try_loading(
             if size <= _WHOLE and is_known and (reads_files or not any(map(is_external, tensors))):
                 return attempt.load(model, runs=runs)
             light = model if model.graph is None else msgspec.structs.replace(model, graph=with_inputs(model.graph))
-            found = attempt.load(light, runs=False)
-            if found.state == "fails" and size <= MAX_INLINE_BYTES and is_known:
+            of_light = attempt.load(light, runs=False)
+            if of_light.state == "fails" and size <= MAX_INLINE_BYTES and is_known:
                 # An operator may need a constant where it got an input.
                 return attempt.load(model, runs=False)
-            certain = found.is_certain and found.state != "fails"
-            ran = f"{NOT_RUN}its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
-            return msgspec.structs.replace(found, is_certain=certain, ran=ran)
+            certain = of_light.is_certain and of_light.state != "fails"
+            ran = f"{NOT_RUN}its weights, {size:,} bytes, are not loaded" if runs and of_light.state == "loads" else ""
+            return msgspec.structs.replace(of_light, is_certain=certain, ran=ran)
         except OnnxJsonError as error:
             return Loading(state="not-tried", reason=str(error))
 
@@ -146,25 +148,21 @@ def require_loadable(
     """
     if _reads_alike(before, after):
         return ()
-    found = try_loading(after, folder, worker, runs=not has_open_sizes(after), reads_files=False)
-    not_tried = (f"the result was not tried in onnxruntime: {found.reason}",)
-    if found.state == "not-tried":
+    loaded = try_loading(after, folder, worker, runs=not has_open_sizes(after), reads_files=False)
+    not_tried = (f"the result was not tried in onnxruntime: {loaded.reason}",)
+    if loaded.state == "not-tried":
         return not_tried
-    if found.state == "loads" and not found.run_fails:
+    if loaded.state == "loads" and not loaded.run_fails:
         return ()
-    was = try_loading(before, folder, worker, runs=found.run_fails, reads_files=False)
-    if was.state != "loads" or (found.run_fails and was.ran != "runs"):
-        return not_tried if found.state == "too-new" else ()
-    does = f"{'runs' if found.run_fails else 'loads'} the model"
-    reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
-    where = f"{found.address}: " if found.address else ""
+    was = try_loading(before, folder, worker, runs=loaded.run_fails, reads_files=False)
+    if was.state != "loads" or (loaded.run_fails and was.ran != "runs"):
+        return not_tried if loaded.state == "too-new" else ()
+    does = f"{'runs' if loaded.run_fails else 'loads'} the model"
+    reason = loaded.ran.removeprefix(_FAILS) if loaded.run_fails else loaded.reason
+    where = f"{loaded.address}: " if loaded.address else ""
     raise UnloadableError(
-        f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", found.address
+        f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", loaded.address
     )
-
-
-_TEXTS: Final = frozenset(("doc_string", "metadata_props", "producer_name", "producer_version", "model_version"))
-"""Fields of records that have no effect in onnxruntime."""
 
 
 def _reads_alike(one: object, other: object) -> bool:
@@ -244,7 +242,7 @@ class _Attempt(NamedTuple):
 
     def _feeds(self, model: Model) -> "tuple[list[Values], str]":
         """Return random values for each run, and why there are none."""
-        found: list[Values] = []
+        runs: list[Values] = []
         problem = ""
         inputs = Inputs([Index(model)], [(name,) for name in free_inputs(model)], InputOptions(), self.worker)
         for cycle in _RUN_SIZES if has_open_sizes(model) else _RUN_SIZES[:1]:
@@ -253,9 +251,9 @@ class _Attempt(NamedTuple):
             except (FeedError, LimitError) as error:
                 problem = problem or f"{NOT_RUN}{error}"
                 continue
-            if not found or sum([len(packed_values(each)) for each in (*found, values)]) <= _RUN_BYTES:
-                found.append(values)
-        return found, "" if found else problem
+            if not runs or sum([len(packed_values(each)) for each in (*runs, values)]) <= _RUN_BYTES:
+                runs.append(values)
+        return runs, "" if runs else problem
 
 
 def _run_of(outcome: Outcome) -> str:

@@ -36,6 +36,15 @@ BATCH_VALUES: Final = 512
 
 _UNKNOWN_BYTES: Final = 4 << 20
 
+_NOISE: Final = 2.0**-22
+"""Relative error below which a difference counts as rounding."""
+
+_MAX_INNER: Final = 24
+"""Maximum number of values inside a divergence that are compared, on each side."""
+
+_JUMP: Final = 4.0
+"""Factor by which an error must grow faster at another value for that to be its origin."""
+
 
 class ValuePair(NamedTuple):
     """Two values that should be equal."""
@@ -53,7 +62,7 @@ def paired_values(verifier: Verifier, main: GraphPair) -> list[ValuePair]:
     scope = main.base
     nodes = scope.graph.node
     values = _counterparts(verifier, main)
-    found: list[ValuePair] = []
+    pairs: list[ValuePair] = []
     numbers: dict[str, int] = {}
     reach: dict[int, tuple[set[int], set[int]]] = {}
     for position in topological_order(producers_among(nodes)):
@@ -69,10 +78,10 @@ def paired_values(verifier: Verifier, main: GraphPair) -> list[ValuePair]:
         if is_constant_node(nodes[position]):
             continue
         for name in filter(values.__contains__, nodes[position].output):
-            numbers[name] = len(found)
+            numbers[name] = len(pairs)
             around = (*sorted(inside - {position}), position)
-            found.append(ValuePair(name, values[name], tuple(sorted(sources)), around))
-    return found
+            pairs.append(ValuePair(name, values[name], tuple(sorted(sources)), around))
+    return pairs
 
 
 def _counterparts(verifier: Verifier, main: GraphPair) -> dict[str, str]:
@@ -80,30 +89,30 @@ def _counterparts(verifier: Verifier, main: GraphPair) -> dict[str, str]:
     regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
     base = {position for region in regions for position in region.base}
     target = {position for region in regions for position in region.target}
-    found = {
+    paired = {
         name: main.values[name]
-        for position, there in enumerate(main.target_of)
-        if there >= 0 and position not in base and there not in target
+        for position, counterpart in enumerate(main.target_of)
+        if counterpart >= 0 and position not in base and counterpart not in target
         for name in main.base.graph.node[position].output
         if name and main.values.get(name)
     }
     outputs = [pair for region in regions for pair in region.outputs]
-    found.update([pair for pair in outputs if pair[0] in main.base.producers and pair[1] in main.target.producers])
-    return {**dict(verifier.models.interface.outputs), **found}
+    paired.update([pair for pair in outputs if pair[0] in main.base.producers and pair[1] in main.target.producers])
+    return {**dict(verifier.models.interface.outputs), **paired}
 
 
 def value_sizes(types: InferredTypes, scope: Scope, names: Iterable[str], dims: Mapping[str, int]) -> list[int]:
     """Return the size of each value in bytes, as far as types are known; `dims` are sizes of open dimensions."""
-    found = []
+    value_bytes = []
     for name in names:
         data_type, shape = tensor_type(types.type_of(scope, name), 0, name) or (0, None)
         if shape is None:
-            found.append(_UNKNOWN_BYTES)
+            value_bytes.append(_UNKNOWN_BYTES)
             continue
         axes = [str(size[1]) if isinstance(size, tuple) else "" for size in shape]
         sizes = [size if isinstance(size, int) else dims.get(axis, 16) for size, axis in zip(shape, axes, strict=True)]
-        found.append(element_count(sizes) * max(BITS.get(data_type, 64) // 8, 1))
-    return found
+        value_bytes.append(element_count(sizes) * max(BITS.get(data_type, 64) // 8, 1))
+    return value_bytes
 
 
 def batches(sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -118,16 +127,6 @@ def batches(sizes: Sequence[int]) -> Iterator[list[int]]:
         total += size
     if batch:
         yield batch
-
-
-_NOISE: Final = 2.0**-22
-"""Relative error below which a difference counts as rounding."""
-
-_MAX_INNER: Final = 24
-"""Maximum number of values inside a divergence that are compared, on each side."""
-
-_JUMP: Final = 4.0
-"""Factor by which an error must grow faster at another value for that to be its origin."""
 
 
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,13 +164,13 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     """Compared values of the target, producers before consumers."""
 
 
-def locate(verifier: Verifier, found: Verification) -> Location:
+def locate(verifier: Verifier, verification: Verification) -> Location:
     """Find the first nodes at which the results of two models differ.
 
     Raises:
         EvaluationError, WorkerError: the process does not answer.
     """
-    number = next((place for place, run in enumerate(found.runs) if run.verdict == "different"), 0)
+    number = next((place for place, run in enumerate(verification.runs) if run.verdict == "different"), 0)
     trial = verifier.trials[number]
     main = verifier.models.main
     if main is None:
@@ -235,13 +234,13 @@ class _Search:
 
     def _reaching(self, outputs: set[str]) -> set[int]:
         """Return values that differ and reach an output through values that differ, so that they have an effect."""
-        found, reached = set[int](), set[int]()
+        effective, reached = set[int](), set[int]()
         for number, pair in reversed(list(enumerate(self._pairs))):
             compared = self._compared.get(number)
             if compared is not None and not compared.close and (pair.base in outputs or number in reached):
-                found.add(number)
+                effective.add(number)
                 reached.update(pair.sources)
-        return found
+        return effective
 
     def origins(self) -> Iterator[int]:
         """Yield the pairs of values at which the results begin to differ, each once."""
@@ -281,19 +280,19 @@ class _Search:
         pair = self._pairs[number]
         scope = self._main.base
         constants = tuple(self._changed_constants(pair))
-        there = self._in_target(pair)
-        lost = () if constants or len(pair.inside) == 1 else tuple(self._lost_constants(pair, there))
+        target_nodes = self._in_target(pair)
+        lost = () if constants or len(pair.inside) == 1 else tuple(self._lost_constants(pair, target_nodes))
         blamed = {one for one, _ in constants} or set(lost)
         nodes = scope.graph.node
         # First the consumers of changed or lost constants, then nodes whose inputs exist in the target while their
         # outputs do not, then nodes without a counterpart.
         right = {name for each in pair.sources for name in nodes[self._pairs[each].inside[-1]].output} | set(known)
-        made = {name for position in pair.inside if self._varies(position) for name in nodes[position].output}
+        computed = {name for position in pair.inside if self._varies(position) for name in nodes[position].output}
         order = sorted(
             pair.inside,
             key=lambda position: (
                 not blamed.intersection(consumed_names(nodes[position])),
-                any(name in made and name not in right for name in consumed_names(nodes[position])),
+                any(name in computed and name not in right for name in consumed_names(nodes[position])),
                 bool(right.intersection(nodes[position].output)),
                 self._main.target_of[position] >= 0,
                 -position,
@@ -302,9 +301,9 @@ class _Search:
         likely = [each for each in order if self._varies(each)] or order
         return Divergence(
             base=tuple([NodeRef(scope, position).address for position in likely]),
-            target=tuple([NodeRef(self._main.target, position).address for position in there]),
+            target=tuple([NodeRef(self._main.target, position).address for position in target_nodes]),
             nodes=tuple([_describe(nodes[position]) for position in likely]),
-            target_nodes=tuple([_describe(self._main.target.graph.node[position]) for position in there]),
+            target_nodes=tuple([_describe(self._main.target.graph.node[position]) for position in target_nodes]),
             value=(pair.base, pair.target),
             comparison=self._compared[number],
             constants=constants,
@@ -321,12 +320,12 @@ class _Search:
 
     def _in_target(self, pair: ValuePair) -> list[int]:
         producer = self._main.target.producers.get(pair.target)
-        found = [] if producer is None else [producer[0]]
+        positions = [] if producer is None else [producer[0]]
         for region in self._regions:
             if set(region.base) & set(pair.inside):
-                found += region.target
-        found += [each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]
-        return list(dict.fromkeys(found))
+                positions += region.target
+        positions += [each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]
+        return list(dict.fromkeys(positions))
 
     def _changed_constants(self, pair: ValuePair) -> Iterator[tuple[str, str]]:
         """Yield constants that the nodes consume and whose counterparts have other elements."""
@@ -338,10 +337,11 @@ class _Search:
                 if other is not None and one is not None and its is not None and content(one) != content(its):
                     yield name, other
 
-    def _lost_constants(self, pair: ValuePair, there: Collection[int]) -> Iterator[str]:
+    def _lost_constants(self, pair: ValuePair, target_nodes: Collection[int]) -> Iterator[str]:
         """Yield constants that the nodes consume, unless a replacement in the target consumes equal elements."""
         base, target = self._main.base, self._main.target
-        taken = [_constant(target, name) for position in there for name in consumed_names(target.graph.node[position])]
+        consumed = [name for position in target_nodes for name in consumed_names(target.graph.node[position])]
+        taken = [_constant(target, name) for name in consumed]
         known = {content(tensor) for tensor in taken if tensor is not None}
         names = dict.fromkeys([name for position in pair.inside for name in consumed_names(base.graph.node[position])])
         for name in names if known else ():

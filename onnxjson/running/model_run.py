@@ -310,12 +310,12 @@ def _feeds(
     seed, spread, until = how
     index, names = Index(model), list(free_inputs(model))
     fed = _Feeds(sets, [], {})
-    for number, each in enumerate(sets):
+    for number, data_set in enumerate(sets):
         inputs = Inputs([index], [(name,) for name in names], options, worker)
-        unknown = [name for name in names if name not in each.inputs]
-        if each.outputs and unknown:
-            raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
-        fed.values.extend(inputs.feeds(each.inputs, (seed, number), spread=spread, until=until))
+        unknown = [name for name in names if name not in data_set.inputs]
+        if data_set.outputs and unknown:
+            raise FeedError(f'{data_set.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
+        fed.values.extend(inputs.feeds(data_set.inputs, (seed, number), spread=spread, until=until))
         if not number:
             fed.sizes.update(inputs.shapes.sizes((1,)))
     return fed
@@ -336,18 +336,18 @@ def _result(
     outputs_of_run = {each.run: each for each in outcome.all(Output)}
     failed = {each.run: each.problem for each in outcome.all(Failed)}
     cases = []
-    for number, (each, values) in enumerate(zip(fed.sets, fed.values, strict=True)):
-        found = outputs_of_run.get(number)
-        if found is None:
+    for number, (data_set, values) in enumerate(zip(fed.sets, fed.values, strict=True)):
+        output = outputs_of_run.get(number)
+        if output is None:
             ended = "interrupted before it" if outcome.interrupted else f"the run {outcome.problem}"
-            cases.append(Case(each.name, values, {}, None, failed.get(number, ended)))
+            cases.append(Case(data_set.name, values, {}, None, failed.get(number, ended)))
             continue
-        outputs = unpacked_values(found.values)
+        outputs = unpacked_values(output.values)
         expected = tuple([
             RecordedComparison(name, dtype_of(value), compare_values(value, outputs.get(name), tolerances))
-            for name, value in each.outputs.items()
+            for name, value in data_set.outputs.items()
         ])  # fmt: skip
-        cases.append(Case(each.name, values, outputs, found.seconds, "", expected))
+        cases.append(Case(data_set.name, values, outputs, output.seconds, "", expected))
     profiles = outcome.all(Profiled)
     return RunResult(
         engine="" if opened is None else opened.engine,

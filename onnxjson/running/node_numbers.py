@@ -72,17 +72,22 @@ def node_numbers(
     if result.cases[0].problem:
         raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
     place_of = {name: place for place, name in enumerate(names)}
-    found: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
+    columns: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
     for each in result.profile:
         if each.name in place_of:
-            found["ms"][_address(scope, place_of[each.name])] = 1e3 * each.seconds / result.profiled_runs
-    for its in result.figures:
-        address = _address(scope, values[its.name])
-        figures = {"min": its.minimum, "max": its.maximum, "mean": its.mean, "NaN": float(its.nan)}
+            columns["ms"][_address(scope, place_of[each.name])] = 1e3 * each.seconds / result.profiled_runs
+    for inner_value in result.figures:
+        address = _address(scope, values[inner_value.name])
+        figures = {
+            "min": inner_value.minimum,
+            "max": inner_value.maximum,
+            "mean": inner_value.mean,
+            "NaN": float(inner_value.nan),
+        }
         for title, value in figures.items():
             if value is not None:
-                found[title][address] = value
-    return {title: numbers for title, numbers in found.items() if numbers}, result.problem
+                columns[title][address] = value
+    return {title: numbers for title, numbers in columns.items() if numbers}, result.problem
 
 
 def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]) -> Difference:
@@ -98,15 +103,15 @@ def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims
     scope = models.indices[1].scopes[0]
     if location.problem:
         raise EvaluationError(location.problem)
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     first = next((address for place in location.places for address in place.target), None)
-    for name, each in location.values:
+    for name, comparison in location.values:
         if name in scope.producers:
             address = _address(scope, scope.producers[name][0])
-            number = math.inf if each.problem or each.nonfinite else each.largest_absolute or 0.0
-            found[address] = max(number, found.get(address, 0.0))
-            first = first or (None if each.close else address)
-    return Difference(found, first, DataSet(location.run, verifier.trials[0].feeds[1], {}))
+            number = math.inf if comparison.problem or comparison.nonfinite else comparison.largest_absolute or 0.0
+            largest[address] = max(number, largest.get(address, 0.0))
+            first = first or (None if comparison.close else address)
+    return Difference(largest, first, DataSet(location.run, verifier.trials[0].feeds[1], {}))
 
 
 def _address(scope: Scope, place: int) -> str:

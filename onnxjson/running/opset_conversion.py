@@ -151,16 +151,16 @@ class _Hiding:
             else:
                 alone.graph.input.add().name = name
         before = {name for node in graph.node for name in node.output} | {each.name for each in graph.initializer}
-        made = version_converter.convert_version(alone, self._version).graph
-        constant = [each for each in made.initializer if each.name not in around]
-        new = [each.name for each in constant] + [name for node in made.node for name in node.output]
+        converted = version_converter.convert_version(alone, self._version).graph
+        constant = [each for each in converted.initializer if each.name not in around]
+        new = [each.name for each in constant] + [name for node in converted.node for name in node.output]
         names = {name: self._new_name(name) for name in new if name and name not in before}
         for each in constant:
             each.name = names.get(each.name, each.name)
-        for node in made.node:
+        for node in converted.node:
             for field in (node.input, node.output):
                 field[:] = [names.get(name, name) for name in field]
-        _replace(graph.node, made.node)
+        _replace(graph.node, converted.node)
         _replace(graph.initializer, constant)
 
     def _new_name(self, name: str) -> str:

@@ -90,10 +90,10 @@ def nodes_of(graph: "GraphProto") -> "Iterator[NodeProto]":
 
 def bodies_of(node: "NodeProto") -> "list[GraphProto]":
     """Return the subgraphs of a node."""
-    found = []
+    graphs = []
     for attribute in node.attribute:
-        found += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-    return found
+        graphs += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+    return graphs
 
 
 def constants_of(graph: "GraphProto") -> "dict[str, TensorProto]":
@@ -107,9 +107,11 @@ def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str
     """Return the operators with a definition that an older version lacks or has otherwise; state their attributes."""
     from onnx import defs
 
-    own = {each.name for each in model.functions if not each.domain}
-    found = []
-    for name in sorted({node.op_type for node in nodes_of(model.graph) if not node.domain}.difference(own, RANDOM)):
+    functions = {each.name for each in model.functions if not each.domain}
+    removed = []
+    for name in sorted(
+        {node.op_type for node in nodes_of(model.graph) if not node.domain}.difference(functions, RANDOM)
+    ):
         if operator_signature("", name, old) is None or (
             operator_signature("", name, version) is not None
             and (name not in _REDEFINED or since_version("", name, old) == since_version("", name, version))
@@ -118,13 +120,13 @@ def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str
         schema = defs.get_schema(name, old, "")
         if name == _CAST_LIKE or not (schema.has_function or schema.has_context_dependent_function):  # type: ignore[attr-defined]
             continue
-        found.append(("", name))
+        removed.append(("", name))
         defaults = {key: each.default_value for key, each in schema.attributes.items() if each.default_value.name}
         for node in nodes_of(model.graph):
             if node.op_type == name and not node.domain:
                 given = {each.name for each in node.attribute}
                 node.attribute.extend([each for key, each in defaults.items() if key not in given])
-    return found
+    return removed
 
 
 def _cast(graph: "GraphProto", around: Mapping[str, int]) -> bool:
@@ -134,15 +136,15 @@ def _cast(graph: "GraphProto", around: Mapping[str, int]) -> bool:
     typed_values = (*graph.input, *graph.value_info, *graph.output)
     dtypes = {**around, **{each.name: each.type.tensor_type.elem_type for each in typed_values}}
     dtypes |= {each.name: each.data_type for each in graph.initializer}
-    found = False
+    converted = False
     for node in graph.node:
         if node.op_type == _CAST_LIKE and not node.domain and (dtype := dtypes.get(node.input[1])):
             node.CopyFrom(helper.make_node("Cast", [node.input[0]], [node.output[0]], node.name or None, to=dtype))
             dtypes[node.output[0]] = dtype
-            found = True
+            converted = True
         for inner in bodies_of(node):
-            found = _cast(inner, dtypes) or found
-    return found
+            converted = _cast(inner, dtypes) or converted
+    return converted
 
 
 def _split_evenly(graph: "GraphProto", before: set[str], version: int) -> None:

@@ -104,12 +104,12 @@ class _Precision:
                 self._ranges[name] = 1.0
             elif operator in _COPYING and data in self._ranges:
                 self._ranges[name] = self._ranges[data]
-            own = EXACT
+            computed_here = EXACT
             if operator in _QUANTIZING or (node.op_type or "").startswith("QLinear"):
-                own = QUANTIZED
+                computed_here = QUANTIZED
             elif operator not in _COPYING:
-                own = self._tolerances.get(DTYPES[dtype].name, EXACT) if dtype in DTYPES else EXACT
-            self._computed[name] = looser([before, own])
+                computed_here = self._tolerances.get(DTYPES[dtype].name, EXACT) if dtype in DTYPES else EXACT
+            self._computed[name] = looser([before, computed_here])
 
     def _dtype(self, node: Node, slot: int) -> int | None:
         domain = plain_domain(node.domain)

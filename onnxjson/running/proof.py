@@ -133,38 +133,38 @@ class _Evaluator(NamedTuple):
     def findings(
         self, regions: Mapping[_Member, Region | None], around: Surroundings, tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
-        found = self.evaluate(regions, tolerances)
+        findings = self.evaluate(regions, tolerances)
         known = {member: region for member, region in regions.items() if region is not None}
-        known |= self._look_again(found, known, around.include_derivations, tolerances)
+        known |= self._look_again(findings, known, around.include_derivations, tolerances)
         for number in range(SHAPE_WIDENINGS):
             # A rewrite that differs on any input may be correct for the outputs of the nodes before it, or together
             # with the nodes after it; nodes around a value with another shape belong to the change.
             if number >= WIDENINGS:
-                known = {member: region for member, region in known.items() if found[member].reshaped}
-            known = self._look_again(found, known, around.widen, tolerances)
-        return found
+                known = {member: region for member, region in known.items() if findings[member].reshaped}
+            known = self._look_again(findings, known, around.widen, tolerances)
+        return findings
 
     def _look_again(
         self,
-        found: dict[_Member, _Finding],
+        findings: dict[_Member, _Finding],
         regions: Mapping[_Member, Region],
         grown: Callable[[Region], Region | None],
         tolerances: Mapping[str, Tolerance],
     ) -> dict[_Member, Region]:
         """Evaluate unsettled regions after they grew, and keep better results; return these regions."""
-        unsettled = {member: grown(region) for member, region in regions.items() if found[member].unsettled}
+        unsettled = {member: grown(region) for member, region in regions.items() if findings[member].unsettled}
         wider = {member: region for member, region in unsettled.items() if region is not None}
         for member, finding in self.evaluate(wider, tolerances).items():
-            region, before = wider[member], found[member]
+            region, before = wider[member], findings[member]
             if _is_better(finding, before):
                 alone = "" if before.worst is None else before.alone or _describe(before)
-                found[member] = finding._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
+                findings[member] = finding._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
         return wider
 
     def evaluate(
         self, regions: Mapping[_Member, Region | None], tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
-        found: dict[_Member, _Finding] = {}
+        findings: dict[_Member, _Finding] = {}
         ready: list[tuple[_Member, Rewrite, tuple[RunTask, RunTask]]] = []
         for member, region in regions.items():
             try:
@@ -173,16 +173,16 @@ class _Evaluator(NamedTuple):
                 if region.outputs:
                     ready.append((member, *self._prepare(member, region)))
                 else:
-                    found[member] = _Finding("equal", "the outputs of these nodes have no consumers")
+                    findings[member] = _Finding("equal", "the outputs of these nodes have no consumers")
             except (NotRunError, OnnxJsonError) as error:
-                found[member] = _not_run(error)
+                findings[member] = _not_run(error)
         results = evaluate_all(self.worker, [each for _, _, both in ready for each in both], timeout=self.timeout)
         for number, (member, prepared, _) in enumerate(ready):
             try:
-                found[member] = _judge(prepared, results[2 * number], results[2 * number + 1], tolerances)
+                findings[member] = _judge(prepared, results[2 * number], results[2 * number + 1], tolerances)
             except NotRunError as error:
-                found[member] = _not_run(error)
-        return found
+                findings[member] = _not_run(error)
+        return findings
 
     def _prepare(self, member: _Member, region: Region) -> tuple[Rewrite, tuple[RunTask, RunTask]]:
         prepared = rewrite(region, self.sides[0], self.sides[1], (self.seed, *member))

@@ -38,6 +38,37 @@ _DEVIATIONS: Final[dict[Spread, float]] = {"wide": 8.0, "small": 0.01}
 _LOWEST: Final = 50.0
 _FACTOR: Final = 40.0
 
+Role = Literal["index", "shape", "ones", "zeros", "axes", "first-axis", "size", "end"]
+"""Meaning of integers: positions along an axis, a shape for a given number of elements, all 1, all 0, distinct axes,
+the axis 0, a small count, the end of a range that is not too short."""
+
+_INDEXING: Final = (
+    "ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
+)  # fmt: skip
+_ROLES: Final[dict[str, dict[int, Role]]] = {
+    **{name: {1: "index"} for name in _INDEXING},
+    "OneHot": {0: "index", 1: "size"}, "ConstantOfShape": {0: "size"}, "Loop": {0: "size"}, "CumSum": {1: "zeros"},
+    "Expand": {1: "ones"}, "Tile": {1: "ones"}, "TopK": {1: "ones"}, "Reshape": {1: "shape"},
+    "Squeeze": {1: "first-axis"}, "Unsqueeze": {1: "axes"}, "Pad": {1: "zeros", 3: "axes"},
+    "Range": {0: "zeros", 1: "end", 2: "ones"}, "Slice": {1: "zeros", 2: "end", 3: "axes", 4: "ones"},
+}  # fmt: skip
+
+INDEX_TYPES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
+
+_AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
+"""Operators whose indices count along one axis, an attribute."""
+
+_REDUCTION_AXES: Final[dict[int, Role]] = {1: "axes"}
+
+_SHUFFLED: Final = 1 << 20
+"""Maximum number of rows of which none is looked up twice before all are."""
+
+_PASSING: Final = frozenset({"Cast", "Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators whose output contains the elements of their inputs."""
+
+DEFAULT_SIZE: Final = 2
+"""Assumed size of an unknown axis; indices are below it."""
+
 
 def random_array(
     data_type: int,
@@ -130,13 +161,13 @@ def constant_array(data_type: int, dims: tuple[int, ...], fill: float) -> "NDArr
     import numpy
 
     dtype = numpy_dtype(data_type)
-    whole = integer_limits(dtype)
-    if whole is not None and (not math.isfinite(fill) or fill != int(fill)):
+    integers = integer_limits(dtype)
+    if integers is not None and (not math.isfinite(fill) or fill != int(fill)):
         raise ValueError(f"which does not have {fill}")
-    least, greatest = whole or float_limits(dtype)
+    least, greatest = integers or float_limits(dtype)
     if math.isfinite(fill) and not least <= fill <= greatest:
         raise ValueError(f"which does not have {fill}")
-    return numpy.full(dims, float(fill) if whole is None else int(fill)).astype(dtype)
+    return numpy.full(dims, float(fill) if integers is None else int(fill)).astype(dtype)
 
 
 def random_within(
@@ -150,49 +181,17 @@ def random_within(
     import numpy
 
     dtype = numpy_dtype(data_type)
-    whole = integer_limits(dtype)
-    low, high = limits if whole is None else (math.ceil(limits[0]), math.floor(limits[1]))
-    least, greatest = whole or float_limits(dtype)
+    integers = integer_limits(dtype)
+    low, high = limits if integers is None else (math.ceil(limits[0]), math.floor(limits[1]))
+    least, greatest = integers or float_limits(dtype)
     if low > high:
         raise ValueError(f"which has no whole number from {limits[0]} to {limits[1]}")
     if low < least or high > greatest:
         raise ValueError(f"which has {least} .. {greatest}, and not all from {limits[0]} to {limits[1]}")
-    if whole is None:
+    if integers is None:
         return generator.uniform(float(low), float(high), dims).astype(dtype)
     wide = numpy.uint64 if high > numpy.iinfo(numpy.int64).max else numpy.int64
     return generator.integers(int(low), int(high), dims, dtype=wide, endpoint=True).astype(dtype)
-
-
-Role = Literal["index", "shape", "ones", "zeros", "axes", "first-axis", "size", "end"]
-"""Meaning of integers: positions along an axis, a shape for a given number of elements, all 1, all 0, distinct axes,
-the axis 0, a small count, the end of a range that is not too short."""
-
-_INDEXING: Final = (
-    "ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
-)  # fmt: skip
-_ROLES: Final[dict[str, dict[int, Role]]] = {
-    **{name: {1: "index"} for name in _INDEXING},
-    "OneHot": {0: "index", 1: "size"}, "ConstantOfShape": {0: "size"}, "Loop": {0: "size"}, "CumSum": {1: "zeros"},
-    "Expand": {1: "ones"}, "Tile": {1: "ones"}, "TopK": {1: "ones"}, "Reshape": {1: "shape"},
-    "Squeeze": {1: "first-axis"}, "Unsqueeze": {1: "axes"}, "Pad": {1: "zeros", 3: "axes"},
-    "Range": {0: "zeros", 1: "end", 2: "ones"}, "Slice": {1: "zeros", 2: "end", 3: "axes", 4: "ones"},
-}  # fmt: skip
-
-INDEX_TYPES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
-
-_AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
-"""Operators whose indices count along one axis, an attribute."""
-
-_REDUCTION_AXES: Final[dict[int, Role]] = {1: "axes"}
-
-_SHUFFLED: Final = 1 << 20
-"""Maximum number of rows of which none is looked up twice before all are."""
-
-_PASSING: Final = frozenset({"Cast", "Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators whose output contains the elements of their inputs."""
-
-DEFAULT_SIZE: Final = 2
-"""Assumed size of an unknown axis; indices are below it."""
 
 
 def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | None]) -> tuple[Role, int] | None:

@@ -119,7 +119,7 @@ class _Cut:
     def need(self, name: str) -> None:
         """Add the source of a value that is not an output of the nodes."""
         # Identity nodes may form long chains.
-        found: list[d.Node] = []
+        sources: list[d.Node] = []
         while name not in self._made and name not in self._known:
             self._known.add(name)
             if name in self._inputs:
@@ -128,18 +128,18 @@ class _Cut:
             node = self._constant_or_alias(name)
             if node is None:
                 break
-            found.append(node)
+            sources.append(node)
             if not node.input:
                 break
             name = node.input[0]
-        self.nodes += reversed(found)
+        self.nodes += reversed(sources)
 
     def all_constants(self) -> dict[str, d.Tensor]:
-        found = {tensor.name or "": tensor for tensor in self.constants}
+        constants = {tensor.name or "": tensor for tensor in self.constants}
         values = [
             (node.output[0], value_of_node(node)) for node in self.nodes if is_constant_node(node) and node.output
         ]
-        return found | {name: value for name, value in values if isinstance(value, d.Tensor)}
+        return constants | {name: value for name, value in values if isinstance(value, d.Tensor)}
 
     def _constant_or_alias(self, name: str) -> d.Node | None:
         """Record an initializer, or return the Constant or Identity node that outputs a value."""
@@ -300,18 +300,22 @@ class Surroundings:
         pair = region.pair
         outputs = tuple(dict.fromkeys(self._outputs(region, base, target)))
         known = [each for each in region.inputs if each[0] and each[1]]
-        own = dict(known), {new: old for old, new in known}
+        counterparts = dict(known), {new: old for old, new in known}
         values = self._values(pair)
         inputs: dict[tuple[str | None, str | None], None] = {}
         for side, scope, positions, aliases in (
             (0, pair.base, base, pair.base_aliases),
             (1, pair.target, target, pair.target_aliases),
         ):
-            made = _outputs_of(scope, positions)
+            computed = _outputs_of(scope, positions)
             consumed = [name for place in positions for name in consumed_names(scope.graph.node[place])]
             for name in dict.fromkeys([*consumed, *[each[side] for each in outputs]]):
-                if name not in made and copied_constant(scope, name) is None:
-                    other = own[side].get(name) or values[side].get(name) or values[side].get(aliases.get(name, name))
+                if name not in computed and copied_constant(scope, name) is None:
+                    other = (
+                        counterparts[side].get(name)
+                        or values[side].get(name)
+                        or values[side].get(aliases.get(name, name))
+                    )
                     inputs[(name, other) if side == 0 else (other, name)] = None
         return Region(pair, tuple(base), tuple(target), tuple(inputs), outputs, (), ())
 
@@ -334,36 +338,38 @@ class Surroundings:
 
     def _consumed_outside(self, pair: GraphPair, old: str, new: str, base: set[int]) -> bool:
         """Whether paired nodes outside, or outputs of the graphs, consume these two values."""
-        its = set(self._indices[1].consuming_nodes(pair.target, new))
+        target_consumers = set(self._indices[1].consuming_nodes(pair.target, new))
         for position in self._indices[0].consuming_nodes(pair.base, old):
             if position is None:
-                if None in its:
+                if None in target_consumers:
                     return True
-            elif position not in base and (pair.target_of[position] in its or pair.target_of[position] < 0):
+            elif position not in base and (
+                pair.target_of[position] in target_consumers or pair.target_of[position] < 0
+            ):
                 return True
         return False
 
 
 def _derivation(scope: Scope, name: str, given: Collection[str]) -> list[int]:
     """Return the nodes that derive a value from only `given` values, constants and shapes; none if that fails."""
-    found: dict[int, None] = {}
+    derivation: dict[int, None] = {}
     pending = [name]
     while pending:
-        each = pending.pop()
-        if (each != name and each in given) or copied_constant(scope, each) is not None:
+        derived = pending.pop()
+        if (derived != name and derived in given) or copied_constant(scope, derived) is not None:
             continue
-        if each in scope.inputs or each not in scope.producers:
+        if derived in scope.inputs or derived not in scope.producers:
             return []
-        position = scope.producers[each][0]
-        if position in found:
+        position = scope.producers[derived][0]
+        if position in derivation:
             continue
-        found[position] = None
+        derivation[position] = None
         node = scope.graph.node[position]
-        if len(found) > MAX_DERIVATION or node.op_type in RANDOM:
+        if len(derivation) > MAX_DERIVATION or node.op_type in RANDOM:
             return []
         if node.op_type not in {"Shape", "Size"}:
             pending += consumed_names(node)
-    return list(found)
+    return list(derivation)
 
 
 def _outputs_of(scope: Scope, positions: Iterable[int]) -> set[str]:

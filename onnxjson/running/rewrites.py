@@ -27,6 +27,17 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+_THRESHOLD_ELEMENTS: Final = 4
+"""Maximum number of elements of a constant or attribute with thresholds; longer ones are weights."""
+
+_GREATEST: Final = 1024.0
+"""Maximum of a threshold. Greater numbers, such as those of masks, are not thresholds and cause overflows."""
+
+_SHARE: Final = 0.5
+"""Share of the elements that become thresholds or numbers close to one."""
+
+_FACTORS: Final = (1.0, 0.75, 1.25)
+
 
 class ModelSide(NamedTuple):
     """One of two models, with its types and elements."""
@@ -116,19 +127,19 @@ def _shared(
     for number in (0, 1):
         for name in names[number]:
             declared = sides[number].types.type_of(scopes[number], name)
-            found = tensor_type(declared, number, name)
-            if found is None:
+            data_type_and_shape = tensor_type(declared, number, name)
+            if data_type_and_shape is None:
                 if declared is not None and declared.tensor_type is None:
                     raise NotRunError(f"its input {shown} is not a tensor")
                 continue
-            data_types[number] = data_types[number] or found[0]
-            if found[1] is None:
+            data_types[number] = data_types[number] or data_type_and_shape[0]
+            if data_type_and_shape[1] is None:
                 continue
             if shape is None:
-                shape = found[1]
-            elif len(shape) != len(found[1]):
-                raise UnsettledError(f"its input {shown} has {len(shape)} or {len(found[1])} dimensions")
-            for one, other in zip(shape, found[1], strict=True):
+                shape = data_type_and_shape[1]
+            elif len(shape) != len(data_type_and_shape[1]):
+                raise UnsettledError(f"its input {shown} has {len(shape)} or {len(data_type_and_shape[1])} dimensions")
+            for one, other in zip(shape, data_type_and_shape[1], strict=True):
                 dimensions.join(one, other)
     one, other = data_types[0] or data_types[1], data_types[1] or data_types[0]
     if one is None or other is None:
@@ -188,28 +199,28 @@ class _Feeds:
         shapes = [self._dimensions.sized(each.shape, given) for each in self._taken]
         if sum(element_count(shape) for shape in shapes) > REWRITE_INPUT_ELEMENTS:
             raise NotRunError(f"its inputs have more than {REWRITE_INPUT_ELEMENTS:,} elements")
-        for each, shape in zip(self._taken, shapes, strict=True):
-            array = insert_thresholds(self._array(each, shape, given, spread, generator), numbers, generator)
+        for shared, shape in zip(self._taken, shapes, strict=True):
+            array = insert_thresholds(self._array(shared, shape, given, spread, generator), numbers, generator)
             for side in (0, 1):
-                names = [name for name in each.names[side] if name in self._inputs[side]]
+                names = [name for name in shared.names[side] if name in self._inputs[side]]
                 if names:
-                    tensor = from_numpy(_cast(array, each.data_types[side]))
+                    tensor = from_numpy(_cast(array, shared.data_types[side]))
                     values[side].update(dict.fromkeys(names, tensor))
         return RunFeeds(number, *values)
 
     def _array(
         self,
-        each: _SharedValue,
+        shared: _SharedValue,
         shape: tuple[int, ...],
         given: Mapping[Hashable, int],
         spread: Spread,
         generator: "Generator",
     ) -> "NDArray[Any]":
         # All values of the narrower dtype exist in the other one.
-        data_type = min(each.data_types, key=lambda number: BITS.get(number, 0))
+        data_type = min(shared.data_types, key=lambda number: BITS.get(number, 0))
         if data_type in INDEX_TYPES:
             for side in (0, 1):
-                for name in each.names[side]:
+                for name in shared.names[side]:
                     role = role_of(name, self._nodes[side], self._axis_size(side, given))
                     if role is not None:
                         return role_elements(*role, shape, generator)
@@ -230,18 +241,6 @@ def _cast(array: "NDArray[Any]", data_type: int) -> "NDArray[Any]":
         return array
     with numpy.errstate(all="ignore"):
         return array.astype(numpy_dtype(data_type))
-
-
-_THRESHOLD_ELEMENTS: Final = 4
-"""Maximum number of elements of a constant or attribute with thresholds; longer ones are weights."""
-
-_GREATEST: Final = 1024.0
-"""Maximum of a threshold. Greater numbers, such as those of masks, are not thresholds and cause overflows."""
-
-_SHARE: Final = 0.5
-"""Share of the elements that become thresholds or numbers close to one."""
-
-_FACTORS: Final = (1.0, 0.75, 1.25)
 
 
 def thresholds(*parts: Model) -> tuple[float, ...]:

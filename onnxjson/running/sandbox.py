@@ -172,13 +172,13 @@ def _batch(series: Sequence[tasks.RunTask]) -> list[tasks.RunTask]:
 
 def _by_task(reports: Sequence[tasks.Report]) -> list[tuple[tasks.Report, ...]]:
     """Split the reports of a series at the task each is about; at least one part."""
-    found: list[list[tasks.Report]] = []
+    parts: list[list[tasks.Report]] = []
     for report in reports:
         if isinstance(report, tasks.Began):
-            found.append([])
-        elif found:
-            found[-1].append(report)
-    return [tuple(each) for each in found] or [()]
+            parts.append([])
+        elif parts:
+            parts[-1].append(report)
+    return [tuple(each) for each in parts] or [()]
 
 
 class Results(NamedTuple):
@@ -260,14 +260,14 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
     """
-    light = whole = model
+    light = complete = model
     if folder is not None and any(is_external(tensor) for tensor in tensors_of(model)):
-        whole = internalize(model, folder, trust_links=trust_links)
-    size = message_size(whole)
-    if whole is model and folder is not None:
+        complete = internalize(model, folder, trust_links=trust_links)
+    size = message_size(complete)
+    if complete is model and folder is not None:
         light = replace_records(model, Tensor, lambda tensor: in_own_file(tensor, folder))
-    if folder is None or (light is whole) or (whole is not model and size <= MAX_INLINE_BYTES):
-        return PackedModel(tasks.Subject(model=message_bytes(whole)), whole, size)
+    if folder is None or (light is complete) or (complete is not model and size <= MAX_INLINE_BYTES):
+        return PackedModel(tasks.Subject(model=message_bytes(complete)), complete, size)
     # The files were resolved above; onnxruntime maps them into memory, which costs less than sending them.
     fetch_for(folder)
     files = tuple(map(str, external_paths(light, folder.absolute())))

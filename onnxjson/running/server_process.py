@@ -55,6 +55,19 @@ SERVER_MARK: Final = "ONNXJSON_SERVER"
 _NEVER: Final = frozenset(["ORT_LOAD_CONFIG_FROM_MODEL"])
 """Removed even for trusted code, since it lets a model configure the session that runs it."""
 
+# -I excludes the current folder and PYTHONPATH, so that a json.py next to a model is never imported. The folder of the
+# package is passed explicitly, since with -I Python may not find it (for example in a checkout).
+START: Final = """
+import importlib.util, sys
+folder = sys.argv[1]
+spec = importlib.util.spec_from_file_location("onnxjson", f"{folder}/__init__.py", submodule_search_locations=[folder])
+sys.modules["onnxjson"] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+sys.path += sys.argv[2:]
+from onnxjson.running.worker_server import main
+main()
+"""
+
 
 def server_environment() -> dict[str, str]:
     """Return the variables of the guarded process, which are also all variables of a job that is not trusted."""
@@ -104,23 +117,23 @@ def _remove_stale(around: Path, prefix: str) -> None:
 
 def _empty(folder: str) -> None:
     """Remove what is in a folder; one folder is open at a time, since jobs can nest them to any depth."""
-    here = _opened(folder)
+    descriptor = _opened(folder)
     try:
         above: list[tuple[str, list[str]]] = []
-        left = _without_files(here)
+        left = _without_files(descriptor)
         while left or above:
             if left:
                 name = left.pop()
-                os.chmod(name, 0o700, dir_fd=here)
+                os.chmod(name, 0o700, dir_fd=descriptor)
                 above.append((name, left))
-                here = _moved(here, name)
-                left = _without_files(here)
+                descriptor = _moved(descriptor, name)
+                left = _without_files(descriptor)
             else:
                 name, left = above.pop()
-                here = _moved(here, "..")
-                os.rmdir(name, dir_fd=here)
+                descriptor = _moved(descriptor, "..")
+                os.rmdir(name, dir_fd=descriptor)
     finally:
-        os.close(here)
+        os.close(descriptor)
 
 
 def _without_files(folder: int) -> list[str]:
@@ -137,25 +150,11 @@ def _opened(name: str, beside: int | None = None) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=beside)
 
 
-def _moved(here: int, name: str) -> int:
+def _moved(descriptor: int, name: str) -> int:
     """Close a folder and return the one that `name` leads to from there."""
-    there = _opened(name, here)
-    os.close(here)
-    return there
-
-
-# -I excludes the current folder and PYTHONPATH, so that a json.py next to a model is never imported. The folder of the
-# package is passed explicitly, since with -I Python may not find it (for example in a checkout).
-START: Final = """
-import importlib.util, sys
-folder = sys.argv[1]
-spec = importlib.util.spec_from_file_location("onnxjson", f"{folder}/__init__.py", submodule_search_locations=[folder])
-sys.modules["onnxjson"] = package = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(package)
-sys.path += sys.argv[2:]
-from onnxjson.running.worker_server import main
-main()
-"""
+    opened = _opened(name, descriptor)
+    os.close(descriptor)
+    return opened
 
 
 class ServerProcess:

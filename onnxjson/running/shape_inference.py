@@ -30,11 +30,11 @@ def inferred_shapes(model: bytes, *, strict: bool = False) -> "ModelProto":
     """
     from onnx import ModelProto, shape_inference
 
-    whole = ModelProto.FromString(model)
+    proto = ModelProto.FromString(model)
     hidden: dict[str, str] = {}
-    if _has_big_tensors(whole.graph):
-        _hide(whole.graph, shape_inference.infer_shapes(whole).graph, {}, hidden)
-    inferred: ModelProto = shape_inference.infer_shapes(whole, check_type=strict, strict_mode=strict, data_prop=True)
+    if _has_big_tensors(proto.graph):
+        _hide(proto.graph, shape_inference.infer_shapes(proto).graph, {}, hidden)
+    inferred: ModelProto = shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=True)
     if hidden:
         _restore(inferred.graph, hidden)
     return inferred

@@ -25,6 +25,9 @@ REPORTS: Final = "reports"
 
 _LENGTH: Final = struct.Struct(">Q")
 
+Sanitizer = Callable[[str], str]
+"""Function that turns a message of native code into one line that is safe to print."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings for the evaluation of models."""
@@ -252,8 +255,6 @@ Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Placed 
 
 
 Emit = Callable[[Report], None]
-Sanitizer = Callable[[str], str]
-"""Function that turns a message of native code into one line that is safe to print."""
 
 
 def write_report(report: Report, file: BinaryIO) -> None:

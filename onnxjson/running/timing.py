@@ -19,6 +19,14 @@ _KERNEL: Final = "_kernel_time"
 _SECONDS: Final = 1.0
 """Time after which results are reported and another session continues."""
 
+_OFF: Final = "off"
+
+_STARTS_SECONDS: Final = 1.0
+"""Seconds after which sessions are opened no more: the times of slow starts differ little."""
+
+_BLOCKS: Final = 5
+"""Number of turns of each session, if only one is open at a time."""
+
 
 def profiles(subject: Subject, settings: Settings, values: Values, runs: int) -> Iterator[tasks.Profiled]:
     """Yield the times of all nodes of the optimized graph in the runs so far, and the events of the last session.
@@ -39,10 +47,10 @@ def profiles(subject: Subject, settings: Settings, values: Values, runs: int) ->
             if time.monotonic() > until:
                 break
         events = model.events()
-        for each in _node_times(json.loads(events)):
-            before = total.get(each.name)
-            total[each.name] = each if before is None else msgspec.structs.replace(
-                each, calls=before.calls + each.calls, seconds=before.seconds + each.seconds
+        for node_time in _node_times(json.loads(events)):
+            before = total.get(node_time.name)
+            total[node_time.name] = node_time if before is None else msgspec.structs.replace(
+                node_time, calls=before.calls + node_time.calls, seconds=before.seconds + node_time.seconds
             )  # fmt: skip
         del model, once
         nodes = tuple(sorted(total.values(), key=lambda each: -each.seconds))
@@ -62,15 +70,6 @@ def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tasks.NodeTime]
                 calls=1,
                 seconds=event["dur"] / 1e6,
             )
-
-
-_OFF: Final = "off"
-
-_STARTS_SECONDS: Final = 1.0
-"""Seconds after which sessions are opened no more: the times of slow starts differ little."""
-
-_BLOCKS: Final = 5
-"""Number of turns of each session, if only one is open at a time."""
 
 
 def run_race(task: tasks.RaceTask, emit: Emit, sanitize: Sanitizer) -> None:
@@ -189,14 +188,14 @@ def _offline(runner: tasks.Runner, path: Path) -> tasks.Runner | None:
         return None
     try:
         write_optimized(runner.subject, settings, path)
-        made = tasks.Runner(
+        offline = tasks.Runner(
             subject=Subject(model=path.read_bytes()),
             settings=msgspec.structs.replace(settings, level=_OFF, engines=("onnxruntime",)),
             feed=runner.feed,
         )
-        open_model(made.subject, made.settings, str)
+        open_model(offline.subject, offline.settings, str)
     except MemoryError:
         raise
     except Exception:
         return None
-    return made
+    return offline

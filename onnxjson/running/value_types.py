@@ -53,12 +53,12 @@ class Dimensions:
 
     def open_in(self, shapes: Iterable[Sequence[AxisSize]]) -> list[Hashable]:
         """Return the dimensions without a size, each once, in order of appearance."""
-        found: dict[Hashable, None] = {}
+        roots: dict[Hashable, None] = {}
         for shape in shapes:
             for dimension in shape:
                 if not isinstance(dimension, int) and (root := self.root(dimension)) not in self._sizes:
-                    found[root] = None
-        return list(found)
+                    roots[root] = None
+        return list(roots)
 
     def size_of(self, dimension: AxisSize, given: Mapping[Hashable, int]) -> int | None:
         """Return the size of a dimension, with sizes `given` for open ones; None if it has none."""
@@ -88,12 +88,14 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
     if tensor.shape is None:
         return tensor.elem_type, None
     shape: list[AxisSize] = []
-    for axis, each in enumerate(tensor.shape.dim):
-        if each.dim_value is not None and each.dim_value >= 0:
-            shape.append(each.dim_value)
+    for axis, axis_dim in enumerate(tensor.shape.dim):
+        if axis_dim.dim_value is not None and axis_dim.dim_value >= 0:
+            shape.append(axis_dim.dim_value)
         else:
-            is_named = each.dim_param and each.dim_param != "?"  # which some exporters write for any unknown size
-            shape.append((owner, each.dim_param) if is_named else (owner, name, axis))
+            is_named = (
+                axis_dim.dim_param and axis_dim.dim_param != "?"
+            )  # which some exporters write for any unknown size
+            shape.append((owner, axis_dim.dim_param) if is_named else (owner, name, axis))
     return tensor.elem_type, tuple(shape)
 
 
@@ -145,22 +147,22 @@ class Shapes:
         """All names of open dimensions."""
         return {*self._names, *self._places}
 
-    def _shape(self, each: Input) -> tuple[AxisSize, ...] | None:
+    def _shape(self, shaped_input: Input) -> tuple[AxisSize, ...] | None:
         shape: tuple[AxisSize, ...] | None = None
-        for side, name in enumerate(each.names):
-            found = None if name is None else tensor_type(innermost(each.types[side]), side, name)
-            if found is None or found[1] is None:
+        for side, name in enumerate(shaped_input.names):
+            data_type_and_shape = None if name is None else tensor_type(innermost(shaped_input.types[side]), side, name)
+            if data_type_and_shape is None or data_type_and_shape[1] is None:
                 continue
-            for axis, dimension in enumerate(found[1]):
+            for axis, dimension in enumerate(data_type_and_shape[1]):
                 if not isinstance(dimension, int):
                     assert isinstance(dimension, tuple)
                     place = f"{name}:{axis}"
                     self._places.setdefault(place, []).append(dimension)
                     self._names.setdefault(dimension[1] if len(dimension) == 2 else place, []).append(dimension)
             if shape is None:
-                shape = found[1]
-            elif len(shape) == len(found[1]):
-                for one, other in zip(shape, found[1], strict=True):
+                shape = data_type_and_shape[1]
+            elif len(shape) == len(data_type_and_shape[1]):
+                for one, other in zip(shape, data_type_and_shape[1], strict=True):
                     self.dimensions.join(one, other)
         return shape
 
@@ -196,22 +198,22 @@ class Shapes:
             for dimension in dimensions:
                 if not self.dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
-        for each in self._inputs:
-            for own in each.names:
-                if own is not None and own in shapes:
-                    self._bind_shape(each, shapes[own])
+        for shaped_input in self._inputs:
+            for name_in_model in shaped_input.names:
+                if name_in_model is not None and name_in_model in shapes:
+                    self._bind_shape(shaped_input, shapes[name_in_model])
 
-    def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
-        shape = self.by_name[each.name]
+    def _bind_shape(self, shaped_input: Input, sizes: tuple[int, ...]) -> None:
+        shape = self.by_name[shaped_input.name]
         fits = shape is None or (
             len(shape) == len(sizes)
             and all([self.dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
         )
         if not fits:
-            found = ",".join(map(str, sizes))
-            raise FeedError(f'"{visible(each.name)}" is {self.describe(each.name)} and cannot have the shape [{found}]')
+            name, wanted = visible(shaped_input.name), ",".join(map(str, sizes))
+            raise FeedError(f'"{name}" is {self.describe(shaped_input.name)} and cannot have the shape [{wanted}]')
         if shape is None:
-            self.by_name[each.name] = sizes
+            self.by_name[shaped_input.name] = sizes
 
     def describe(self, name: str) -> str:
         """Describe the type of an input for the user."""

@@ -28,18 +28,27 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH: Final = 50
 
+Value: TypeAlias = "Tensor | Dictionary | tuple[Value, ...] | None"
+"""A sequence is a tuple; an absent optional value is None."""
+
+Values = Mapping[str, Value]
+
+_STRAY_SHARE: Final = 1e-4
+"""Share of the elements that may differ by more than the tolerance, up to `_STRAY_TIMES` it."""
+
+_STRAY_TIMES: Final = 10
+
+_WORD: Final = re.compile(r"\w+")
+
+_ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
+"""Dtypes whose bit patterns, read as integers, have the order of the numbers."""
+
 
 class Dictionary(NamedTuple):
     """Map of ONNX: its keys and their values, one-dimensional and in the same order."""
 
     keys: Tensor
     values: Tensor
-
-
-Value: TypeAlias = "Tensor | Dictionary | tuple[Value, ...] | None"
-"""A sequence is a tuple; an absent optional value is None."""
-
-Values = Mapping[str, Value]
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -153,16 +162,6 @@ TOLERANCES: Final[dict[str, Tolerance]] = {
 """Default tolerances by dtype. They allow for different orders of the same sums: about a hundred units of the precision
 of the dtype, fewer for narrow dtypes. All other dtypes are compared exactly."""
 
-_STRAY_SHARE: Final = 1e-4
-"""Share of the elements that may differ by more than the tolerance, up to `_STRAY_TIMES` it."""
-
-_STRAY_TIMES: Final = 10
-
-_WORD: Final = re.compile(r"\w+")
-
-_ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
-"""Dtypes whose bit patterns, read as integers, have the order of the numbers."""
-
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Comparison of two arrays, element by element. Figures cover elements that are finite in both, or are None."""
@@ -219,11 +218,11 @@ def tolerance_of(
 
 def looser(tolerances: Iterable[Tolerance]) -> Tolerance:
     """Return the greatest of each part of some tolerances."""
-    found = list(tolerances)
+    compared = list(tolerances)
     return Tolerance(
-        absolute=max([each.absolute for each in found], default=0.0),
-        relative=max([each.relative for each in found], default=0.0),
-        of_scale=max([each.of_scale for each in found], default=0.0),
+        absolute=max([each.absolute for each in compared], default=0.0),
+        relative=max([each.relative for each in compared], default=0.0),
+        of_scale=max([each.of_scale for each in compared], default=0.0),
     )
 
 
@@ -264,11 +263,11 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
     if not differs.any():
         return Comparison(elements=base.size, largest_absolute=0.0, largest_relative=0.0, cosine=1.0, exact=True)
     one, other = base.reshape(-1).astype(numpy.float64), target.reshape(-1).astype(numpy.float64)
-    found = _floats(base, target, one, other, tolerance)
+    comparison = _floats(base, target, one, other, tolerance)
     unequal = int(differs.sum())
-    outside = unequal if tolerance == EXACT else found.outside
-    worst = found.worst if found.worst is not None else _place(int(numpy.argmax(differs)), base.shape)
-    return msgspec.structs.replace(found, unequal=unequal, outside=outside, worst=worst, exact=True)
+    outside = unequal if tolerance == EXACT else comparison.outside
+    worst = comparison.worst if comparison.worst is not None else _place(int(numpy.argmax(differs)), base.shape)
+    return msgspec.structs.replace(comparison, unequal=unequal, outside=outside, worst=worst, exact=True)
 
 
 def _floats(
@@ -380,28 +379,28 @@ def compare_values(
         count = max(len(one), 1)
         return Comparison(elements=count, unequal=count, outside=count, problem=problem)
     allowed = {**TOLERANCES, **(tolerances or {})}
-    found = []
+    comparisons = []
     for (_, first), (_, second) in zip(one, other, strict=True):
         arrays = to_numpy(first), to_numpy(second)
         tolerance = tolerance_of([each.dtype.name for each in arrays], allowed)
-        found.append(compare(*arrays, tolerance if tolerance == EXACT else looser((tolerance, least))))
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        comparisons.append(compare(*arrays, tolerance if tolerance == EXACT else looser((tolerance, least))))
+    if len(comparisons) == 1:
+        return comparisons[0]
+    if not comparisons:
         return Comparison(elements=0, exact=True)
     counts = ("elements", "unequal", "outside", "stray", "nonfinite")
-    sums = {name: sum([getattr(each, name) for each in found]) for name in counts}
-    return msgspec.structs.replace(furthest(found), **sums)
+    sums = {name: sum([getattr(each, name) for each in comparisons]) for name in counts}
+    return msgspec.structs.replace(furthest(comparisons), **sums)
 
 
-def furthest(found: Sequence[Comparison]) -> Comparison:
+def furthest(comparisons: Sequence[Comparison]) -> Comparison:
     """Return the worst comparison, with the greatest differences and the least cosine of all."""
     greatest = {
-        name: max([value for each in found if (value := getattr(each, name)) is not None], default=None)
+        name: max([value for each in comparisons if (value := getattr(each, name)) is not None], default=None)
         for name in ("largest_absolute", "largest_relative", "largest_ulp")
     }
-    cosine = min([each.cosine for each in found if each.cosine is not None], default=None)
-    return msgspec.structs.replace(max(found, key=badness), **greatest, cosine=cosine)
+    cosine = min([each.cosine for each in comparisons if each.cosine is not None], default=None)
+    return msgspec.structs.replace(max(comparisons, key=badness), **greatest, cosine=cosine)
 
 
 def badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:

@@ -324,17 +324,17 @@ class Verifier:
             dims = {**plan.input_options.dims, **dict(chosen)}
             input_options = msgspec.structs.replace(plan.input_options, dims=dims)
             inputs = self.models.inputs(input_options, self.worker)
-            for number, each in enumerate(sets):
-                if number and each.inputs:  # the given values of the former set have fixed the sizes
+            for number, data_set in enumerate(sets):
+                if number and data_set.inputs:  # the given values of the former set have fixed the sizes
                     inputs = self.models.inputs(input_options, self.worker)
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
-                own = inputs.cycle_for(spread, (*cycle[turn:], *cycle[:turn]))
+                own_cycle = inputs.cycle_for(spread, (*cycle[turn:], *cycle[:turn]))
                 first, second = inputs.feeds(
-                    each.inputs, (plan.seed + number,), spread=spread, cycle=own, until=until, rows=rows
+                    data_set.inputs, (plan.seed + number,), spread=spread, cycle=own_cycle, until=until, rows=rows
                 )
                 self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
-                yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
+                yield Trial(name=data_set.name, sizes=inputs.shapes.sizes(own_cycle), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
         # Values that the base rejects do not count against the target.
@@ -347,10 +347,10 @@ class Verifier:
         pairs = self.models.interface.outputs
         runs = []
         for number, trial in enumerate(self.trials):
-            found = [compared[number, pair] for pair in range(len(pairs)) if (number, pair) in compared]
-            if len(found) < len(pairs) and outcome.interrupted:
+            outputs = [compared[number, pair] for pair in range(len(pairs)) if (number, pair) in compared]
+            if len(outputs) < len(pairs) and outcome.interrupted:
                 break
-            runs.append(self._verdict(trial, found, failed.get(number), outcome))
+            runs.append(self._verdict(trial, outputs, failed.get(number), outcome))
         engines = {each.side: each.engine for each in outcome.all(Opened)}
         results = [self._output(pair, names, compared) for pair, names in enumerate(pairs)]
         results += [OutputResult(name=name, target_name=None) for name in self.models.interface.missing]
@@ -365,7 +365,9 @@ class Verifier:
             notes.append(f"the base fails on {len(useless)} more sets of values, which do not count")
         return msgspec.structs.replace(result, notes=tuple(notes))
 
-    def _verdict(self, trial: Trial, found: Sequence[Compared], failed: Failed | None, outcome: Outcome) -> RunVerdict:
+    def _verdict(
+        self, trial: Trial, outputs: Sequence[Compared], failed: Failed | None, outcome: Outcome
+    ) -> RunVerdict:
         verdict: Verdict = "equal"
         problem = ""
         missing = self.models.interface.missing
@@ -373,13 +375,13 @@ class Verifier:
             verdict, problem = "failed", f'the target has no output "{visible(missing[0])}"'
         elif failed is not None:
             verdict, problem = "failed", f"{_SIDES[failed.side]}: {failed.problem}"
-        elif len(found) < len(self.models.interface.outputs):
+        elif len(outputs) < len(self.models.interface.outputs):
             verdict, problem = "failed", f"the run {outcome.problem or 'reported nothing'}"
-        elif not all(each.comparison.close for each in found):
+        elif not all(each.comparison.close for each in outputs):
             verdict = "different"
-        elif not any(is_told(each) for each in found):
+        elif not any(is_told(each) for each in outputs):
             verdict = "not-compared"
-        elif not all(each.comparison.equal for each in found):
+        elif not all(each.comparison.equal for each in outputs):
             verdict = "within-tolerance"
         return RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem)
 
@@ -387,7 +389,7 @@ class Verifier:
         by_run = {run: report for (run, its), report in compared.items() if its == pair}
         if not by_run:
             return OutputResult(name=names[0], target_name=names[1])
-        found = list(by_run.values())
+        reports = list(by_run.values())
         least = self._least(names[:1])[0]
         worst_run, worst = max(by_run.items(), key=lambda each: badness(each[1].comparison))
         tolerance = tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances})
@@ -396,10 +398,10 @@ class Verifier:
             target_name=names[1],
             dtype=" / ".join(dict.fromkeys(worst.dtypes)),
             tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
-            compared=sum(is_told(each) for each in found),
-            failed=sum(not each.comparison.close for each in found),
-            worst=furthest([each.comparison for each in found]),
-            elements=sum(each.comparison.elements for each in found),
+            compared=sum(is_told(each) for each in reports),
+            failed=sum(not each.comparison.close for each in reports),
+            worst=furthest([each.comparison for each in reports]),
+            elements=sum(each.comparison.elements for each in reports),
             worst_run=worst_run,
         )
 
@@ -415,10 +417,10 @@ class Verifier:
         renamed = [f'"{visible(one)}" is "{visible(other)}"' for one, other in interface.outputs if one != other]
         if renamed:
             yield f"outputs by structure: {', '.join(renamed[:5])}"
-        for each in result.outputs:
-            if each.name in result.uncompared:
-                why = "is NaN or infinite everywhere" if each.elements else "has no elements"
-                yield f'"{visible(each.name)}" {why} on these values, so nothing was compared; --input gives others'
+        for output in result.outputs:
+            if output.name in result.uncompared:
+                why = "is NaN or infinite everywhere" if output.elements else "has no elements"
+                yield f'"{visible(output.name)}" {why} on these values, so nothing was compared; --input gives others'
         for name in self._amplifying:
             yield (
                 f'"{visible(name)}" differs by rounding: the base itself differs as much between optimization levels '

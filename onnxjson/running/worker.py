@@ -232,7 +232,7 @@ class Worker:
             try:
                 server = self._running()
                 protocol.send(server.requests, request, blob, until=until)
-                found = protocol.receive(
+                answer_and_blob = protocol.receive(
                     server.answers, protocol.Answer, until=until, blob_bytes=request.limits.answer_bytes
                 )
             except (protocol.BrokenConversationError, EOFError) as error:
@@ -243,12 +243,12 @@ class Worker:
                 # Otherwise the next request would get the answer to this one.
                 self._stop()
                 raise
-        if found[0].outcome == "unboxed":
+        if answer_and_blob[0].outcome == "unboxed":
             raise WorkerError(
                 f"{_NAMES[request.job]} did not run: the kernel refuses to protect this machine from it "
-                f"({found[0].detail}); `onnxjson doctor` tries each protection"
+                f"({answer_and_blob[0].detail}); `onnxjson doctor` tries each protection"
             )
-        return found
+        return answer_and_blob
 
     def _problem(self, answer: protocol.Answer, limits: protocol.Limits, where: str = "") -> str:
         """Return why a job failed, as the end of a sentence, with the option for a limit that the user can choose."""

@@ -24,6 +24,21 @@ _INFERENCE_ERROR: Final = re.compile(r"(?=\(op_type:)")
 
 _DONE: Final = Answer(outcome="done")
 
+_SIMPLER_OPSET: Final = 20
+"""The operator set of nodes that stand for others, in a model that does not import the default domain."""
+
+_SAME_SHAPE: Final = frozenset((
+    "BiasGelu", "FastGelu", "Gelu", "GroupNormalization", "MeanVarianceNormalization", "QuickGelu", "RotaryEmbedding",
+    "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+))  # fmt: skip
+"""Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
+
+_ROUNDS: Final = 12
+"""Maximum number of times that types are inferred with more constants."""
+
+_SHAPE_ELEMENTS: Final = 1024
+"""Maximum number of elements of a constant that may be a shape."""
+
 
 def prepare(request: Request | None) -> None:
     """Import the modules of a job, or of all jobs, once, before children are forked; a child imports its optimizer."""
@@ -114,10 +129,6 @@ def _check_shapes(model: bytes | str) -> Answer:
     return _DONE
 
 
-_SIMPLER_OPSET: Final = 20
-"""The operator set of nodes that stand for others, in a model that does not import the default domain."""
-
-
 def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     """Run the strict shape inference of onnx, and the other one where it fails; the result has the types alone.
 
@@ -181,19 +192,6 @@ def _changed(request: Request, model: bytes) -> "ModelProto":
         return inliner.inline_local_functions(ModelProto.FromString(model))
     assert request.version is not None, "the request has a version"
     return opset_conversion.convert_version(ModelProto.FromString(model), request.version)
-
-
-_SAME_SHAPE: Final = frozenset((
-    "BiasGelu", "FastGelu", "Gelu", "GroupNormalization", "MeanVarianceNormalization", "QuickGelu", "RotaryEmbedding",
-    "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
-))  # fmt: skip
-"""Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
-
-_ROUNDS: Final = 12
-"""Maximum number of times that types are inferred with more constants."""
-
-_SHAPE_ELEMENTS: Final = 1024
-"""Maximum number of elements of a constant that may be a shape."""
 
 
 def _unknown(graph: "GraphProto") -> int:
@@ -263,11 +261,11 @@ class _Simplified(NamedTuple):
         is_inner = bool(small or sizes)
         sizes = sizes | _sizes((*graph.input, *inferred.value_info))
         constants = {
-            node.output[0]: each.t
+            node.output[0]: attribute.t
             for node in graph.node
             if node.op_type == "Constant" and node.output
-            for each in node.attribute
-            if each.HasField("t")
+            for attribute in node.attribute
+            if attribute.HasField("t")
         }
         small = small | _small({each.name: each for each in graph.initializer} | constants)
         for given in graph.input if self.inputs_vary else ():
@@ -346,12 +344,12 @@ def _small(tensors: "Mapping[str, TensorProto]") -> dict[str, Any]:
 
     from onnx import TensorProto, numpy_helper
 
-    found = {}
+    values = {}
     for name, tensor in tensors.items():
         if tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims) <= _SHAPE_ELEMENTS:
             with suppress(Exception):  # whatever is wrong with it, its value is not known
-                found[name] = numpy_helper.to_array(tensor)
-    return found
+                values[name] = numpy_helper.to_array(tensor)
+    return values
 
 
 def _run_pass(request: Request, model: bytes) -> tuple[Answer, bytes]:

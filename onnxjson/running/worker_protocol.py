@@ -28,6 +28,9 @@ Job = Literal[
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable", "unboxed"]
 """How a job ended; "unboxed": not started, since the kernel offers a protection and then refuses it."""
 
+ALLOWED: Final[ContextVar[dict[str, float]]] = ContextVar("onnxjson.running.allowed", default={})  # noqa: B039
+"""The limits that the user chose, by option: ``--max-nodes``, and for analyses ``--timeout`` and ``--memory``."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one job. Lower limits of the system remain in force."""
@@ -48,10 +51,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum bytes of each file that the job writes (RLIMIT_FSIZE)."""
     may_start_threads: bool = False
     """Whether the job may start threads and processes (RLIMIT_NPROC counts both)."""
-
-
-ALLOWED: Final[ContextVar[dict[str, float]]] = ContextVar("onnxjson.running.allowed", default={})  # noqa: B039
-"""The limits that the user chose, by option: ``--max-nodes``, and for analyses ``--timeout`` and ``--memory``."""
 
 
 def allowed_limits() -> Limits:

@@ -60,6 +60,15 @@ class Packed(NamedTuple):
     """The first of those: its place, the given value, the new one."""
 
 
+class InexactError(EncodeError):
+    """A dtype cannot represent a value; its message is for commands with --lossy, and `loss` says what cannot be."""
+
+    def __init__(self, loss: str, nearest: str) -> None:
+        super().__init__(f"{loss}; with --lossy it becomes {nearest}")
+        self.loss = loss
+        self.nearest = nearest
+
+
 def pack(
     data_type: int, values: list[object], place: Callable[[int], str], *, lossy: bool = False, exact: bool = False
 ) -> Packed:
@@ -209,10 +218,10 @@ def _exactly(data_type: int, value: object, token: str, becomes: object) -> str:
     return f" (exactly {becomes!r})" if shown == _number(value) else ""
 
 
-def _loss(data_type: int, where: str, value: object, becomes: object) -> EncodeError:
+def _loss(data_type: int, where: str, value: object, becomes: object) -> InexactError:
     name, token = DATA_TYPE_NAMES[data_type], _token(data_type, becomes)
     exactly = _exactly(data_type, value, token, becomes)
-    return EncodeError(f"{where}: {name} cannot represent {_spelled(value)}; with --lossy it becomes {token}{exactly}")
+    return InexactError(f"{where}: {name} cannot represent {_spelled(value)}", f"{token}{exactly}")
 
 
 def _spelled(value: object) -> str:

@@ -25,7 +25,7 @@ from onnxjson.model.payloads import Data, even_pieces, pieces
 from onnxjson.model.scalars import LARGEST_PLAIN
 from onnxjson.model.tensors import numpy_dtype, unpack
 from onnxjson.storage.constant_reading import Encoded, Kind, place_in
-from onnxjson.storage.constant_values import Packed, pack
+from onnxjson.storage.constant_values import InexactError, Packed, pack
 from onnxjson.storage.identity import open_source, reading_error
 from onnxjson.storage.saving import Sink
 
@@ -310,7 +310,7 @@ def _one_by_one(
         if isinstance(value, str) and value.startswith("NaN("):
             if not lossy:
                 names = f"{DATA_TYPE_NAMES[source]} with bits that {DATA_TYPE_NAMES[target]} does not have"
-                raise EncodeError(f"{place(index)}: {value} is a NaN of {names}")
+                raise InexactError(f"{place(index)}: {value} is a NaN of {names}", "NaN")
             changed, first = changed + 1, first or f"{place(index)} was {value} and is NaN"
             value = "NaN"
         values.append(value)

@@ -340,7 +340,7 @@ def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() 
     [
         ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*puts samples together"),
         ("y = Softmax <axis = 0> (x)", "Softmax.*puts samples together"),
-        ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes the batch"),
+        ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes that dimension"),
         ("t = Transpose(x) y = MatMul(x, t)", "MatMul.*pairs every sample with every other"),
         ("n = Abs(x) t = Transpose(n) y = Gemm(x, t)", "Gemm.*pairs every sample with every other"),
         ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs every sample"),
@@ -460,7 +460,7 @@ def test_scans_are_followed(size: int | str) -> None:
     assert _types(after)[1:] == [f"float32[5,{size},4]", f"float32[{size},4]", f"float32[5,{size},4]"]
     inputs = {"h": numpy.ones((3, 4), numpy.float32), "x": numpy.ones((5, 3, 4), numpy.float32)}
     assert [each.shape for each in computed(after, inputs)] == [(3, 4), (5, 3, 4)]
-    with pytest.raises(EditError, match="has the batch in another place afterwards"):
+    with pytest.raises(EditError, match="has that dimension in another place afterwards"):
         apply(before, SetBatchSize(size=size, inputs={"x": 1}))
 
 
@@ -634,7 +634,7 @@ def test_initial_states_and_lengths_must_have_the_batch_of_the_input(operator: s
     for layout, x, h in ((0, f"5,{old},4", f"1,{old},3"), (1, f"{old},5,4", f"{old},1,3")):
         model, axis = _recurrent(operator, layout, x, h), 1 - layout
         for inputs, other in (({"x": axis}, "h"), ({"h": axis}, "x")):
-            with pytest.raises(EditError, match=f'must be the batch, too; name the axis of the input "{other}"'):
+            with pytest.raises(EditError, match=f'must be that dimension, too; name the axis of the input "{other}"'):
                 apply(model, SetBatchSize(size=size, inputs=inputs))
         assert _types(apply(model, SetBatchSize(size=size, inputs={"x": axis, "h": axis})))[1]
     lengths = _recurrent(operator, 0, f"5,{old},4", inputs=", n", n=old)
@@ -711,7 +711,7 @@ def test_weights_that_have_the_batch_are_refused() -> None:
     assert model.graph is not None
     x = from_numpy(numpy.ones((1, 2, 9), numpy.float32), "x")
     model = replace(model, graph=replace(model.graph, initializer=(x,)))
-    with pytest.raises(EditError, match="its input 1 is the same for all samples, but has the batch"):
+    with pytest.raises(EditError, match="its input 1 is the same for all samples, but has that dimension"):
         apply(model, SetBatchSize(size=3))
 
 
@@ -732,7 +732,9 @@ def test_an_input_that_may_have_the_batch_must_be_named_where_it_cannot_be_follo
         """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
         g (float[?,4] x, float[2,?] h) => (float y) { y = local.Op(x, h) }"""
     )
-    with pytest.raises(EditError, match=r'not known whether "h" has the batch.*local:Op on the batch is not known'):
+    with pytest.raises(
+        EditError, match=r'not known whether "h" has the batch.*local:Op on that dimension is not known'
+    ):
         apply(model, SetBatchSize(size="N"))
     after = run(model, SetBatchSize(size="N", inputs={"x": 0, "h": 1}))
     assert _types(after.model)[:2] == ["float32[N,4]", "float32[2,N]"]

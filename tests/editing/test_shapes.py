@@ -409,7 +409,7 @@ def test_a_length_is_followed_through_positions_masks_and_attention(size: int | 
     ("body", "words"),
     [
         ("w = Constant <value = float[6,2] {1,2,3,4,5,6,7,8,9,10,11,12}> () y = MatMul(x, w)", "the other matrix"),
-        ("e = Constant <value = float[1,1] {1}> () y = Concat <axis = 1> (x, e)", "joins the dimension with other"),
+        ("e = Constant <value = float[1,1] {1}> () y = Concat <axis = 1> (x, e)", "joins that dimension with other"),
         ("i = Constant <value = int64[1] {5}> () y = Gather <axis = 1> (x, i)", "selects some"),
         (
             """m = Constant <value = int64 {6}> () c = Constant <value = bool {1}> ()

@@ -93,7 +93,7 @@ def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:
     said = " ".join(" ".join(text(report(*rows), 160)).split())
     assert (
         "verified on 3 sets of values: 1 of 5 rows computes the same within the tolerance, "
-        "1 trades accuracy, by up to 4.0% of the largest, 1 compute other results, 1 fail, 1 not compared"
+        "1 trades accuracy, by up to 4.0% of the largest, 1 computes other results, 1 fails, 1 not compared"
     ) in said
 
 

@@ -84,15 +84,15 @@ def _same_values(
                 break
 
 
-def _leads_to(one: GraphLists, partners: Sequence[int], here: int, last: int) -> bool:
+def _leads_to(one: GraphLists, partners: Sequence[int], end: int, last: int) -> bool:
     """Whether a chain of unpaired nodes, each the first input of the next, leads from one node to another."""
     for _ in range(_CHAIN):
         codes = one.inputs(last)[:1]
         if not codes or codes[0] < 0:
             return False
         last = codes[0] >> SHIFT
-        if last == here or partners[last] != UNMATCHED:
-            return last == here
+        if last == end or partners[last] != UNMATCHED:
+            return last == end
     return False
 
 

@@ -304,11 +304,11 @@ def pair_in_order(pairing: NodePairing) -> None:
     (letters, places), (its_letters, its_places) = [_in_data_flow(side) for side in (pairing.base, pairing.target)]
     for nodes, its_nodes in unpaired_regions(pairing):
         common = {letters[node] for node in nodes} & {its_letters[node] for node in its_nodes}
-        mine = sorted([node for node in nodes if letters[node] in common], key=places.__getitem__)
-        its = sorted([node for node in its_nodes if its_letters[node] in common], key=its_places.__getitem__)
-        pairing.work += len(mine) * len(its)
-        if len(mine) * len(its) <= _MOST_ORDERED and not pairing.is_exhausted:
-            for base, target in _in_order(pairing, mine, its, letters, its_letters):
+        base_nodes = sorted([node for node in nodes if letters[node] in common], key=places.__getitem__)
+        target_nodes = sorted([node for node in its_nodes if its_letters[node] in common], key=its_places.__getitem__)
+        pairing.work += len(base_nodes) * len(target_nodes)
+        if len(base_nodes) * len(target_nodes) <= _MOST_ORDERED and not pairing.is_exhausted:
+            for base, target in _in_order(pairing, base_nodes, target_nodes, letters, its_letters):
                 pairing.pair(base, target)
     propagate(pairing)
 
@@ -345,17 +345,17 @@ def _in_data_flow(side: GraphLists) -> tuple[list[tuple[int, int]], list[int]]:
 
 def _in_order(
     pairing: NodePairing,
-    mine: Sequence[int],
-    its: Sequence[int],
+    base_nodes: Sequence[int],
+    target_nodes: Sequence[int],
     letters: Sequence[tuple[int, int]],
     its_letters: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of two sequences, in order, that fit their neighbours best; of equal ones, the last."""
-    around, its_around = _labels_around(pairing.base, mine), _labels_around(pairing.target, its)
-    rows = [[0] * (len(its) + 1) for _ in range(len(mine) + 1)]
+    around, its_around = _labels_around(pairing.base, base_nodes), _labels_around(pairing.target, target_nodes)
+    rows = [[0] * (len(target_nodes) + 1) for _ in range(len(base_nodes) + 1)]
     fits: dict[tuple[int, int], int] = {}
-    for one, base in enumerate(mine):
-        for other, target in enumerate(its):
+    for one, base in enumerate(base_nodes):
+        for other, target in enumerate(target_nodes):
             best = max(rows[one][other + 1], rows[one + 1][other])
             if letters[base] == its_letters[target]:
                 agree, contradict = pairing.judge(base, target, is_lenient=True)
@@ -364,12 +364,12 @@ def _in_order(
                     fits[one, other] = 2 + 2 * (agree - contradict) + len(alike)
                     best = max(best, rows[one][other] + fits[one, other])
             rows[one + 1][other + 1] = best
-    one, other = len(mine), len(its)
+    one, other = len(base_nodes), len(target_nodes)
     while one and other:
         value = rows[one][other]
         if (one - 1, other - 1) in fits and value == rows[one - 1][other - 1] + fits[one - 1, other - 1]:
             one, other = one - 1, other - 1
-            yield mine[one], its[other]
+            yield base_nodes[one], target_nodes[other]
         elif value == rows[one - 1][other]:
             one -= 1
         else:

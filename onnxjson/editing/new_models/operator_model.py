@@ -28,6 +28,8 @@ DEFAULT_OPSET: Final = 21
 _LOWEST_IR: Final = 8
 _DEFAULT_SHAPE: Final = slot_types.static_shape((2, 3))
 
+_ENDING: Final = ".onnx.json"
+
 
 class OperatorSpec(NamedTuple):
     """Specification of a new model."""
@@ -102,29 +104,30 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> opera
     """
     domains = [domain] if domain is not None else sorted({each for each, _, _ in operators.all_operators()})
     newest = DEFAULT_OPSET if opset is None else opset
-    for each in domains:
-        found = operators.operator_signature(each, op_type, newest if opset is not None or not each else None)
-        if found is None or (found.deprecated and opset is None):
-            latest = operators.operator_signature(each, op_type, None) if opset is None else None
-            found = latest if latest is not None and not latest.deprecated else found or latest
-        if found is not None:
-            if found.deprecated:
-                since = found.since_version
+    for domain_name in domains:
+        version = newest if opset is not None or not domain_name else None
+        signature = operators.operator_signature(domain_name, op_type, version)
+        if signature is None or (signature.deprecated and opset is None):
+            latest = operators.operator_signature(domain_name, op_type, None) if opset is None else None
+            signature = latest if latest is not None and not latest.deprecated else signature or latest
+        if signature is not None:
+            if signature.deprecated:
+                since = signature.since_version
                 raise ParameterError(f"{op_type} is deprecated since version {since}; choose an older one")
-            last = operators.newest_version(each)
+            last = operators.newest_version(domain_name)
             if opset is not None and last is not None and opset > last:
-                which = f'the domain "{visible(each)}"' if each else "the default domain"
+                which = f'the domain "{visible(domain_name)}"' if domain_name else "the default domain"
                 raise ParameterError(f"{which} has versions 1 to {last}; {opset} is not one of them")
-            return found
+            return signature
     known = {(each, name): version for each, name, version in reversed(operators.all_operators())}
     there = [(each, version) for (each, name), version in known.items() if name == op_type and each in domains]
     if there:
         raise ParameterError(f"{op_type} exists since version {there[0][1]} of its operators, not in {opset}")
     names = {name for each, name, _ in operators.all_operators() if each in domains}
-    own = (
+    advice = (
         "for an operator of your own, such as a plugin of TensorRT, add --domain: --domain my.own --input x:float32[2]"
     )
-    hint = suggest(op_type, names) or f"`onnxjson new --list` shows all; {own}"
+    hint = suggest(op_type, names) or f"`onnxjson new --list` shows all; {advice}"
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
 
 
@@ -149,17 +152,17 @@ class _Builder:
         infos: list[ValueInfo] = []
         constants: list[Tensor] = []
         given: list[Type] = []
-        for formal, each in zip(formals, specs, strict=True):
-            name = _fresh(each.name, names) if not self.wanted.inputs else each.name
+        for formal, spec in zip(formals, specs, strict=True):
+            name = _fresh(spec.name, names) if not self.wanted.inputs else spec.name
             names.append(name)
-            if not each.name:
+            if not spec.name:
                 continue
-            value = self._type(formal, each)
+            value = self._type(formal, spec)
             given.append(value)
             if name in names[:-1]:
                 continue
-            if each.has_values:
-                constants.append(slot_types.constant(name, value, each.values))
+            if spec.has_values:
+                constants.append(slot_types.constant(name, value, spec.values))
             else:
                 infos.append(ValueInfo(name=name, type=value))
         while names and not names[-1]:
@@ -196,27 +199,27 @@ class _Builder:
         formals = self.signature.inputs
         by_name = {each.name: place for place, each in enumerate(formals) if each.option != "variadic"}
         places: dict[int, slot_types.InputSpec] = {}
-        for each in specs:
-            place = by_name.get(each.name, -1)
+        for spec in specs:
+            place = by_name.get(spec.name, -1)
             if place < 0 or place in places:
                 place = next(number for number in range(len(specs) + len(formals) + 1) if number not in places)
-            places[place] = each
+            places[place] = spec
         count = max(places, default=-1) + 1
         most = self.signature.most_inputs
         if count > most:
             raise ParameterError(f"{self.where} accepts at most {counted(most, 'input')}, but {len(specs)} are given")
         slots = [places.get(number, slot_types.InputSpec("")) for number in range(count)]
-        found = [formals[min(number, len(formals) - 1)] for number in range(count)]
+        formal_of_slot = [formals[min(number, len(formals) - 1)] for number in range(count)]
         missing = [
-            each
-            for number, each in enumerate(formals)
-            if (each.option == "single" and (number >= count or not slots[number].name))
-            or (each.option == "variadic" and count - number < each.least)
+            formal
+            for number, formal in enumerate(formals)
+            if (formal.option == "single" and (number >= count or not slots[number].name))
+            or (formal.option == "variadic" and count - number < formal.least)
         ]
         if missing:
             needed = ", ".join([f"{each.name} ({_some_types(each)})" for each in missing])
             raise ParameterError(f"{self.where} also needs {needed}; add --input {missing[0].name}:TYPE")
-        return found, slots
+        return formal_of_slot, slots
 
     def _usual(self) -> list[operators.Formal]:
         counts = {"single": 1, "optional": 0}
@@ -227,15 +230,15 @@ class _Builder:
         """Choose a type for every type variable."""
         for variable, text in self.wanted.types.items():
             self.bound[variable] = self._wanted_type(variable, text)
-        for formal, each in zip(formals, specs, strict=True):
-            if each.type is None or (formal.option == "variadic" and not formal.is_homogeneous):
+        for formal, spec in zip(formals, specs, strict=True):
+            if spec.type is None or (formal.option == "variadic" and not formal.is_homogeneous):
                 continue
-            plain = with_shape(each.type, None)
+            plain = with_shape(spec.type, None)
             known = self.bound.setdefault(formal.variable, plain)
             if known != plain:
                 raise ParameterError(
                     f"{self.where}: inputs of the type variable {formal.variable} have one type, and "
-                    f"{visible(each.name)} is {format_type(plain)}, others are {format_type(known)}"
+                    f"{visible(spec.name)} is {format_type(plain)}, others are {format_type(known)}"
                 )
             if formal.types and plain not in formal.types:
                 raise ParameterError(f"{self.where}: {formal.name} is {_some_types(formal)}, not {format_type(plain)}")
@@ -249,18 +252,18 @@ class _Builder:
             hint = suggest(variable, names) or f"there are {', '.join(names)}"
             raise ParameterError(f'{self.where} has no type variable "{visible(variable)}"; {hint}')
         try:
-            found = with_shape(parse_type(text), None)
+            wanted = with_shape(parse_type(text), None)
         except TypeSyntaxError as error:
             raise ParameterError(f'"{visible(text)}" is not a type: {error}') from error
-        if found not in formals[0].types:
+        if wanted not in formals[0].types:
             raise ParameterError(f"{self.where}: {variable} is {_some_types(formals[0])}, not {visible(text)}")
-        return found
+        return wanted
 
-    def _type(self, formal: operators.Formal, each: slot_types.InputSpec) -> Type:
-        if each.type is not None:
-            return each.type
+    def _type(self, formal: operators.Formal, spec: slot_types.InputSpec) -> Type:
+        if spec.type is not None:
+            return spec.type
         value = self.bound[formal.variable]
-        return value if each.has_values and each.shape is None else with_shape(value, each.shape)
+        return value if spec.has_values and spec.shape is None else with_shape(value, spec.shape)
 
     def expected_outputs(self) -> list[slot_types.InputSpec]:
         """Return names and types of the outputs, as the user or the recipe specifies them."""
@@ -287,23 +290,25 @@ class _Builder:
         if not self.wanted.inputs and not has_value:
             specs = {name: value for name, value in self.recipe.values().items() if name in known}
         specs |= self.wanted.attributes
-        found: list[Attribute] = []
+        attributes: list[Attribute] = []
         for name, value in specs.items():
             if name not in known:
                 hint = suggest(name, known) or f"it has {', '.join(known) or 'none'}"
                 raise ParameterError(f'{self.where} has no attribute "{visible(name)}"; {hint}')
             if known[name].type == ATTRIBUTE_TYPES["STRING"] and not isinstance(value, str):
                 value = write_value(value)
-            found.append(attribute_of(name, value, table, self.signature.op_type, "new", where=name))
-        names = {each.name for each in found}
-        found += [each for each in bodies(self.signature.op_type, given, outputs, self.bound) if each.name not in names]
-        names = {each.name for each in found}
+            attributes.append(attribute_of(name, value, table, self.signature.op_type, "new", where=name))
+        names = {each.name for each in attributes}
+        attributes += [
+            each for each in bodies(self.signature.op_type, given, outputs, self.bound) if each.name not in names
+        ]
+        names = {each.name for each in attributes}
         missing = [name for name, each in known.items() if each.required and name not in names]
         if missing:
             kinds = [f"{name} ({ATTRIBUTE_TYPE_NAMES[known[name].type]})" for name in missing]
             hint = f"add --attr {missing[0]}=..."
             raise ParameterError(f"{self.where} also needs the attribute {', '.join(kinds)}; {hint}")
-        return tuple(found)
+        return tuple(attributes)
 
     def _ir_version(self, domains: Mapping[str, int], values: Sequence[ValueInfo | Tensor]) -> int:
         needed = [_LOWEST_IR, *[operators.ir_version_for(domain, version) for domain, version in domains.items()]]
@@ -322,9 +327,6 @@ def _some_types(formal: operators.Formal) -> str:
 
 def _fresh(name: str, taken: Sequence[str]) -> str:
     return free_name(name, taken.__contains__, 2) if name else name
-
-
-_ENDING: Final = ".onnx.json"
 
 
 class Component(NamedTuple):
@@ -346,12 +348,12 @@ class Component(NamedTuple):
 def components() -> tuple[Component, ...]:
     """Return all components, sorted by number."""
     folder = resources.files("onnxjson.editing.new_models") / "components"
-    found = []
-    for each in folder.iterdir():
-        if each.name.endswith(_ENDING):
-            number, _, name = each.name.removesuffix(_ENDING).partition("-")
-            found.append(Component(number, name, api.loads(each.read_bytes())))
-    return tuple(sorted(found, key=lambda each: each.number))
+    numbered = []
+    for path in folder.iterdir():
+        if path.name.endswith(_ENDING):
+            number, _, name = path.name.removesuffix(_ENDING).partition("-")
+            numbered.append(Component(number, name, api.loads(path.read_bytes())))
+    return tuple(sorted(numbered, key=lambda each: each.number))
 
 
 def component(which: str) -> Component:

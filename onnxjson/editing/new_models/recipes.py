@@ -21,6 +21,15 @@ from onnxjson.model.document import Attribute, Graph, Node, Tensor, TensorShape,
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 
+_HEAD: Final = re.compile(r"(?:(?P<domain>[a-z.]+):)?(?P<name>\w+)(?:@(?P<first>\d+)?-(?P<last>\d+)?)?")
+_NEWEST: Final = 1 << 30
+
+_INT64, _BOOL = 7, 9
+
+_GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_MOST_OUTPUTS: Final = 1000
+_SHAPE: Final = re.compile(r"\[[0-9,]*\].*", re.DOTALL)
+
 
 class Recipe(NamedTuple):
     """One call of an operator."""
@@ -38,13 +47,9 @@ class Recipe(NamedTuple):
         return {name: json_or_text(value) for name, _, value in pairs}
 
 
-_HEAD: Final = re.compile(r"(?:(?P<domain>[a-z.]+):)?(?P<name>\w+)(?:@(?P<first>\d+)?-(?P<last>\d+)?)?")
-_NEWEST: Final = 1 << 30
-
-
 @cache
 def _recipes() -> dict[str, list[tuple[int, int, Recipe]]]:
-    found: dict[str, list[tuple[int, int, Recipe]]] = {}
+    calls_of: dict[str, list[tuple[int, int, Recipe]]] = {}
     for line in filter(None, Path(__file__).with_name("recipes.txt").read_text(encoding="utf-8").splitlines()):
         rest, _, outputs = line.partition(" > ")
         calls, _, attributes = rest.partition(" | ")
@@ -52,12 +57,12 @@ def _recipes() -> dict[str, list[tuple[int, int, Recipe]]]:
         match = _HEAD.fullmatch(head)
         assert match is not None, head
         first, last = int(match["first"] or 1), int(match["last"] or _NEWEST)
-        made = outputs.split()
-        if made and made[0].isdigit():
-            made = [""] * int(made[0])
-        recipe = Recipe(tuple(inputs), tuple(attributes.split()), tuple(made))
-        found.setdefault(match["name"], []).append((first, last, recipe))
-    return found
+        output_names = outputs.split()
+        if output_names and output_names[0].isdigit():
+            output_names = [""] * int(output_names[0])
+        recipe = Recipe(tuple(inputs), tuple(attributes.split()), tuple(output_names))
+        calls_of.setdefault(match["name"], []).append((first, last, recipe))
+    return calls_of
 
 
 def recipe_for(op_type: str, version: int) -> Recipe:
@@ -67,15 +72,12 @@ def recipe_for(op_type: str, version: int) -> Recipe:
 
 def recipes_for(op_type: str, version: int, attributes: Mapping[str, Any]) -> list[Recipe]:
     """Return the calls of a version of an operator, sorted by how many of some attributes they have."""
-    found = [recipe for first, last, recipe in _recipes().get(op_type, ()) if first <= version <= last]
+    recipes = [recipe for first, last, recipe in _recipes().get(op_type, ()) if first <= version <= last]
 
     def alike(recipe: Recipe) -> int:
         return sum([value == attributes[name] for name, value in recipe.values().items() if name in attributes])
 
-    return sorted(found, key=alike, reverse=True) or [Recipe()]
-
-
-_INT64, _BOOL = 7, 9
+    return sorted(recipes, key=alike, reverse=True) or [Recipe()]
 
 
 def bodies(op_type: str, given: Sequence[Type], outputs: int, bound: Mapping[str, Type]) -> tuple[Attribute, ...]:
@@ -112,7 +114,7 @@ def _branch(name: str, value: Type, outputs: int) -> Graph:
     nodes, infos = [], []
     prefix = name.partition("_")[0]
     for number in range(outputs):
-        made, given, operator = f"{prefix}_value_{number}", f"{prefix}_constant", "Identity"
+        output, given, operator = f"{prefix}_value_{number}", f"{prefix}_constant", "Identity"
         if value.sequence_type is not None:
             operator = "SequenceConstruct"
         elif value.optional_type is not None:
@@ -121,8 +123,8 @@ def _branch(name: str, value: Type, outputs: int) -> Graph:
                 inner = f"{prefix}_sequence_{number}"
                 nodes.append(Node(op_type="SequenceConstruct", input=(given,), output=(inner,)))
                 given = inner
-        nodes.append(Node(op_type=operator, input=(given,), output=(made,)))
-        infos.append(ValueInfo(name=made, type=with_shape(value, static_shape((2, 3)))))
+        nodes.append(Node(op_type=operator, input=(given,), output=(output,)))
+        infos.append(ValueInfo(name=output, type=with_shape(value, static_shape((2, 3)))))
     constant = zeros(f"{prefix}_constant", data_type, (2, 3))
     return Graph(node=tuple(nodes), name=name, initializer=(constant,), output=tuple(infos))
 
@@ -175,11 +177,6 @@ def _mapped(given: Sequence[Type]) -> Graph:
 
 def _scalar(data_type: int) -> Type:
     return Type(tensor_type=TensorType(elem_type=data_type, shape=TensorShape()))
-
-
-_GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
-_MOST_OUTPUTS: Final = 1000
-_SHAPE: Final = re.compile(r"\[[0-9,]*\].*", re.DOTALL)
 
 
 def fitted(recipe: Recipe, op_type: str, given: Mapping[str, Any]) -> Recipe:

@@ -31,6 +31,8 @@ LEFT_OUT: Final = "-"
 
 _SHAPE_ONLY: Final = re.compile(r"\[.*\]\Z", re.DOTALL)
 
+_PREFERRED: Final = ("float32", "int64", "bool", "string", "float16", "float64", "int32", "uint8")
+
 
 class InputSpec(NamedTuple):
     """Specification of one input."""
@@ -114,9 +116,6 @@ def constant(name: str, value: d.Type, values: Any) -> d.Tensor:
 def static_shape(dims: tuple[int, ...]) -> d.TensorShape:
     """Return a shape of known sizes."""
     return d.TensorShape(dim=tuple([d.Dimension(dim_value=size) for size in dims]))
-
-
-_PREFERRED: Final = ("float32", "int64", "bool", "string", "float16", "float64", "int32", "uint8")
 
 
 def check_outputs(model: d.Model, signature: Signature, expected: Sequence[InputSpec]) -> d.Model:
@@ -242,10 +241,10 @@ class _Bound:
 def preferred_type(types: Sequence[d.Type]) -> d.Type:
     """Return the most common of the types that a schema allows."""
     for name in _PREFERRED:
-        for each in types:
-            inner = innermost_tensor(each)
+        for declared in types:
+            inner = innermost_tensor(declared)
             if inner is not None and inner.elem_type == DATA_TYPES[name]:
-                return each
+                return declared
     return types[0]
 
 

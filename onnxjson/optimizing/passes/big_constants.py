@@ -102,14 +102,14 @@ class InternalizedModel:
 
 def _smallest(pairs: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Return the smallest external tensors, about `VISIBLE` bytes together; with the same and their elements."""
-    found, total = [], 0
+    smallest, total = [], 0
     for old, new in sorted(pairs, key=lambda pair: len(pair[1].raw_data or b"")):
         if is_external(old):
             total += len(new.raw_data or b"")
             if total > VISIBLE and len(new.raw_data or b"") > _ALWAYS_VISIBLE:
                 break
-            found.append((old, new))
-    return found
+            smallest.append((old, new))
+    return smallest
 
 
 class Stage(NamedTuple):
@@ -212,14 +212,14 @@ class Substituted:
         self._is_referenced = any([is_external(each) for each in initializers])
         return replace(model, graph=replace(graph, initializer=tuple(initializers))) if self._is_referenced else model
 
-    def open_written(self, made: bytes, folder: Path) -> None:
+    def open_written(self, output: bytes, folder: Path) -> None:
         """Open the constants that the pass wrote to its folder, which may be removed afterwards.
 
         Raises:
             OnnxJsonError: the file does not contain what the result refers to.
         """
         if self.data_folder and (folder / WRITTEN).exists():
-            names = [each for each in tensors_of(serde.parse(made).model) if ("location", WRITTEN) in _range(each)]
+            names = [each for each in tensors_of(serde.parse(output).model) if ("location", WRITTEN) in _range(each)]
             inside = internalize(Model(graph=Graph(initializer=tuple(names))), folder).graph or Graph()
             pairs = zip(names, inside.initializer, strict=True)
             self._written = {_range(outside): each.raw_data for outside, each in pairs}
@@ -253,31 +253,31 @@ class Substituted:
         if not _is_big(tensor):
             return tensor
         number = len(self._tokens)
-        made = _token_of(number, tensor, tensor.data_type or 0)
-        self._tokens[_token_key(made)] = tensor
+        token = _token_of(number, tensor, tensor.data_type or 0)
+        self._tokens[_token_key(token)] = tensor
         if tensor.data_type == _FLOAT:
             self._tokens[_token_key(_token_of(number, tensor, _FLOAT16))] = tensor
-        return made
+        return token
 
-    def read(self, made: Model) -> Model:
+    def read(self, output: Model) -> Model:
         """Return the result of the pass with the big constants.
 
         Raises:
             PassError: the pass computed with one of them.
         """
         if self._tokens:
-            made = replace_records(made, Tensor, self._untokened)
+            output = replace_records(output, Tensor, self._untokened)
         if self._subject.constants == "files" or self._is_referenced:
-            made = replace_records(made, Tensor, self._located)
-        if not self._inputs or made.graph is None:
-            return made
-        graph, before = made.graph, self._before.graph or Graph()
+            output = replace_records(output, Tensor, self._located)
+        if not self._inputs or output.graph is None:
+            return output
+        graph, before = output.graph, self._before.graph or Graph()
         stated = {value.name for value in before.input}
         used, was_used = (_used(each) for each in (graph, before))
         kept = {name for name in self._inputs if name in used or name not in was_used}
         places = {each.name: place for place, each in enumerate(before.initializer)}
         constants = [*graph.initializer, *[self._located(each) for name, each in self._inputs.items() if name in kept]]
-        return replace(made, graph=replace(
+        return replace(output, graph=replace(
             graph,
             input=tuple([each for each in graph.input if each.name not in self._inputs or each.name in stated]),
             initializer=tuple(sorted(constants, key=lambda each: places.get(each.name, len(places)))),

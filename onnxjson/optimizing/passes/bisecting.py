@@ -67,67 +67,67 @@ class Checks:
         self.evaluations += 1
         with Verifier(TwoModels(base or self._first, model, self._paths), self._plan, worker=self._worker) as verifier:
             try:
-                found = verifier.result()
+                verification = verifier.result()
             except EvaluationError as error:
                 if error.side == 0:
                     raise
                 return f"no longer runs: {error}"
-        self.doubt = found.doubt
-        if found.equal or found.doubt:
+        self.doubt = verification.doubt
+        if verification.equal or verification.doubt:
             return ""
-        missing = [each.name for each in found.outputs if each.target_name is None]
+        missing = [each.name for each in verification.outputs if each.target_name is None]
         if missing:
             return f'no longer has the output "{missing[0]}"'
-        problems = [run.problem for run in found.runs if run.problem]
-        worst = max((each for each in found.outputs if each.failed), key=lambda each: each.failed, default=None)
+        problems = [run.problem for run in verification.runs if run.problem]
+        worst = max((each for each in verification.outputs if each.failed), key=lambda each: each.failed, default=None)
         why = f": {problems[0]}" if problems else ""
         if worst is not None and worst.worst is not None and not problems:
             largest = worst.worst.largest_absolute
             why = f': "{worst.name}" differs' + ("" if largest is None else f" by up to {largest:.3g}")
             why = why if worst.worst.problem is None else f': "{worst.name}" has {worst.worst.problem}'
-        return f"computes other results: outputs differ in {found.failed} of {len(found.runs)} runs{why}"
+        return f"computes other results: outputs differ in {verification.failed} of {len(verification.runs)} runs{why}"
 
-    def first_wrong(self, made: Sequence[PassResult]) -> Culprit | None:
+    def first_wrong(self, results: Sequence[PassResult]) -> Culprit | None:
         """Return the first pass after which the model does not compute the same; None if the last result does."""
-        changed = [each for each in made if each.is_changed]
+        changed = [passed for passed in results if passed.is_changed]
         if not changed:
             return None
         last = self.reason(changed[-1].after.model)
         if not last:
             return None
-        for each in changed[:-1]:
-            reason = self.reason(each.after.model)
+        for passed in changed[:-1]:
+            reason = self.reason(passed.after.model)
             if reason:
-                return Culprit(each, reason)
+                return Culprit(passed, reason)
         return Culprit(changed[-1], last)
 
-    def part(self, pipeline: Pipeline, made: PassResult, model_folder: Path | None = None) -> WrongPart:
+    def part(self, pipeline: Pipeline, passed: PassResult, model_folder: Path | None = None) -> WrongPart:
         """Return the part that breaks the model, found by bisection."""
         before = self.evaluations
-        parts = _parts(pipeline, made, model_folder)
+        parts = _parts(pipeline, passed, model_folder)
         low, high = 0, len(parts)  # correct with `low` parts, wrong with `high` parts
-        if not parts or not self.reason(_parsed(parts[-1][1], made.name), made.before.model):
+        if not parts or not self.reason(_parsed(parts[-1][1], passed.name), passed.before.model):
             return WrongPart(None, len(parts), self.evaluations - before)
         while high - low > 1:
             middle = (low + high) // 2
-            if self.reason(_parsed(parts[middle - 1][1], made.name), made.before.model):
+            if self.reason(_parsed(parts[middle - 1][1], passed.name), passed.before.model):
                 high = middle
             else:
                 low = middle
         return WrongPart(parts[high - 1][0], len(parts), self.evaluations - before)
 
 
-def _parts(pipeline: Pipeline, made: PassResult, model_folder: Path | None) -> list[tuple[str, Model | bytes]]:
+def _parts(pipeline: Pipeline, passed: PassResult, model_folder: Path | None) -> list[tuple[str, Model | bytes]]:
     """Return the names of the parts of a pass, and the model after each."""
-    subject = made.step.subject
+    subject = passed.step.subject
     if not isinstance(subject, ScriptPass):
-        return [(each.name, each.model) for each in pipeline.parts(made)]
-    script, model = Script.load(subject.file), made.before.model
-    found: list[tuple[str, Model | bytes]] = []
+        return [(each.name, each.model) for each in pipeline.parts(passed)]
+    script, model = Script.load(subject.file), passed.before.model
+    parts: list[tuple[str, Model | bytes]] = []
     for number, edit in enumerate(script.edits, 1):
         model = run_edits(model, Script((edit,), script.folder), model_folder=model_folder).model
-        found.append((f"{number}: {name_of(edit)}", model))
-    return found
+        parts.append((f"{number}: {name_of(edit)}", model))
+    return parts
 
 
 def _parsed(model: Model | bytes, name: str) -> Model:

@@ -46,6 +46,16 @@ NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}
 
 Kind = Literal["pass", "part", "edit", "plugin"]
 
+REPETITIONS: Final = 10
+"""Maximum number of runs of a pass that repeats."""
+
+_PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
+"""A text that needs no quotes."""
+_JSON_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?')
+_CLOSING: Final = {"[": "]", "{": "}"}
+_TEXTS: Final = ("text", "choice", "size")
+"""Forms of parameters that are a text."""
+
 
 class Option(NamedTuple):
     """One option of a pass."""
@@ -76,21 +86,21 @@ class Entry(NamedTuple):
 
 def entries() -> list[Entry]:
     """Return all entries in the order of the help; parts follow their pass."""
-    found: list[Entry] = []
+    listed: list[Entry] = []
     for name, kind in NAMES.items():
         options, problem = _options(kind, kind.part), kind.available()
         more = " ".join((kind.__doc__ or "").strip().partition("\n")[2].split())
-        found.append(Entry("pass", name, summary(kind), options, problem, kind.extra, more))
+        listed.append(Entry("pass", name, summary(kind), options, problem, kind.extra, more))
         rest = tuple([each for each in options if each.name != kind.part])
         for part, description in kind.parts.items():
-            found.append(Entry("part", f"{name}:{part}", description, rest, problem, kind.extra))
+            listed.append(Entry("part", f"{name}:{part}", description, rest, problem, kind.extra))
     for name, edit in EDITS.items():
-        found.append(Entry("edit", name, summary(edit), _options(edit), None, None))
+        listed.append(Entry("edit", name, summary(edit), _options(edit), None, None))
     for name, entry in plugins().items():
         package = f" {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
         problem = "another pass has this name" if name in NAMES or name in EDITS else None
-        found.append(Entry("plugin", name, f"Run {entry.value} of the package{package}.", (), problem, None))
-    return found
+        listed.append(Entry("plugin", name, f"Run {entry.value} of the package{package}.", (), problem, None))
+    return listed
 
 
 def as_json(entry: Entry) -> dict[str, Any]:
@@ -105,25 +115,16 @@ def as_json(entry: Entry) -> dict[str, Any]:
 
 
 def _options(kind: type[Declared], part: str | None = None) -> tuple[Option, ...]:
-    found = []
-    for each in parameters(kind):
-        if each.field not in COMMON:
-            choices = each.shape.choices or (each.shape.item.choices if each.shape.item is not None else ())
-            choices = tuple(kind.parts) if issubclass(kind, Pass) and each.name == part else choices
-            default = None if each.required else plain_value(each.default)
-            found.append(Option(each.name, each.shape.fits, each.description, each.required, default, choices))
-    return tuple(found)
-
-
-REPETITIONS: Final = 10
-"""Maximum number of runs of a pass that repeats."""
-
-_PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
-"""A text that needs no quotes."""
-_JSON_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?')
-_CLOSING: Final = {"[": "]", "{": "}"}
-_TEXTS: Final = ("text", "choice", "size")
-"""Forms of parameters that are a text."""
+    options = []
+    for parameter in parameters(kind):
+        if parameter.field not in COMMON:
+            shape = parameter.shape
+            choices = shape.choices or (shape.item.choices if shape.item is not None else ())
+            choices = tuple(kind.parts) if issubclass(kind, Pass) and parameter.name == part else choices
+            default = None if parameter.required else plain_value(parameter.default)
+            texts = parameter.name, shape.fits, parameter.description
+            options.append(Option(*texts, parameter.required, default, choices))
+    return tuple(options)
 
 
 class Step(NamedTuple):
@@ -184,10 +185,10 @@ def quote_the_braces(word: str) -> str:
 
 def all_names() -> list[str]:
     """Return all names of passes except files: passes, their parts, edits, entry points of other packages."""
-    found = []
+    names = []
     for name, kind in NAMES.items():
-        found += [name, *[f"{name}:{part}" for part in kind.parts]]
-    return [*found, *EDITS, *user.plugins()]
+        names += [name, *[f"{name}:{part}" for part in kind.parts]]
+    return [*names, *EDITS, *user.plugins()]
 
 
 def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
@@ -204,28 +205,28 @@ def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
 
 def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclared:
     owner = name_of(kind)
-    for each in parameters(kind):
-        if each.required and each.name not in texts:
-            described = f" ({each.description.rstrip('.')})" if each.description else ""
-            raise ParameterError(f"{owner} needs {each.name}{described}: write '{owner}{{{each.name}=...}}'")
+    for parameter in parameters(kind):
+        if parameter.required and parameter.name not in texts:
+            described = f" ({parameter.description.rstrip('.')})" if parameter.description else ""
+            raise ParameterError(f"{owner} needs {parameter.name}{described}: write '{owner}{{{parameter.name}=...}}'")
     return edit_spelling.build(kind, texts, ())
 
 
 def _free_options(head: str, inside: str) -> dict[str, Any]:
     """Return the options of a function, whose names are not known in advance."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for member in split_members(inside):
         name, mark, value = member.partition("=")
         name = name.strip()
         if not name.isidentifier():
             raise ParameterError(f"{visible(head)}: {visible(name)} is not the name of an argument; write name=value")
-        if name in found:
+        if name in options:
             raise ParameterError(f"{visible(head)}: {name} is given twice")
         try:
-            found[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
+            options[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
         except ValueMistakeError as mistake:
             raise ParameterError(f"{visible(head)}: {name}: {mistake}") from None
-    return found
+    return options
 
 
 def _with_quotes(shape: Shape, text: str) -> str:

@@ -40,15 +40,6 @@ if TYPE_CHECKING:
 
     from onnxjson.model.document import Model
 
-
-class PartStage(msgspec.Struct, frozen=True):
-    """A model between two parts of one pass."""
-
-    name: str
-    """Part that produced it, such as ``ConvBNFusion``."""
-    model: bytes
-
-
 READING: Final = "reading and writing"
 """Name of the part in which an optimizer only reads the model and writes it again."""
 
@@ -56,6 +47,14 @@ WRITTEN: Final = "onnxjson-written.onnx.data"
 """Name of the file in the folder of a pass to which it may write constants that are too big for a message."""
 
 _REMARKS: Final[list[str]] = []
+
+
+class PartStage(msgspec.Struct, frozen=True):
+    """A model between two parts of one pass."""
+
+    name: str
+    """Part that produced it, such as ``ConvBNFusion``."""
+    model: bytes
 
 
 def remark(text: str) -> None:
@@ -117,12 +116,12 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     def within(self, folder: Path) -> Self:
         """Return the pass with the files that it names resolved in a folder."""
         files = {each.field: getattr(self, each.field) for each in parameters(type(self)) if each.role == "file"}
-        found = {
+        resolved = {
             field: tuple([str(folder / each) for each in value]) if isinstance(value, tuple) else str(folder / value)
             for field, value in files.items()
             if value
         }
-        return msgspec.structs.replace(self, **found)
+        return msgspec.structs.replace(self, **resolved)
 
     def reads(self) -> tuple[str, ...]:
         """Return absolute paths of the files and folders that `run` may read, in addition to those of its packages."""

@@ -59,10 +59,10 @@ class HiddenNames:
         return self._pattern.sub(lambda found: self._names.get(found[0], found[0]), text)
 
     def _expression(self, text: str) -> str:
-        def original(found: re.Match[str]) -> str:
-            name = self._names.get(found[0], found[0])
-            is_alone = found.span() == (0, len(text)) or _IDENTIFIER.fullmatch(name)
-            is_enclosed = text[: found.start()].endswith("(") and text[found.end() :].startswith(")")
+        def original(match: re.Match[str]) -> str:
+            name = self._names.get(match[0], match[0])
+            is_alone = match.span() == (0, len(text)) or _IDENTIFIER.fullmatch(name)
+            is_enclosed = text[: match.start()].endswith("(") and text[match.end() :].startswith(")")
             return name if is_alone or is_enclosed else f"({name})"
 
         return self._pattern.sub(original, text)

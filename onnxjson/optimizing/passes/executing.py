@@ -41,10 +41,10 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
     if subject.is_own_code:
         return _model_bytes(subject.run(model, folder)), drain_remarks()
     with _guarded(subject, model) as (renamed, hidden):
-        made = hidden.restored(_model_bytes(renamed.run(hidden.model, folder)))
+        output = hidden.restored(_model_bytes(renamed.run(hidden.model, folder)))
         if not is_light:
-            subject.measure(model, made)
-    return made, tuple([hidden.restored_text(each) for each in drain_remarks()])
+            subject.measure(model, output)
+    return output, tuple([hidden.restored_text(each) for each in drain_remarks()])
 
 
 def staged(declaration: str, model: bytes) -> bytes:
@@ -70,10 +70,10 @@ def _guarded(subject: Pass, model: bytes) -> Iterator[tuple[Pass, HiddenNames]]:
         raise
 
 
-def _model_bytes(made: object) -> bytes:
-    if not isinstance(made, bytes):
-        raise TypeError(f"the pass returned a {type(made).__name__} instead of a model")
-    return made
+def _model_bytes(output: object) -> bytes:
+    if not isinstance(output, bytes):
+        raise TypeError(f"the pass returned a {type(output).__name__} instead of a model")
+    return output
 
 
 def subject_of(declaration: str) -> tuple[Pass, bool]:

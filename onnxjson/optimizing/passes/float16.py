@@ -35,6 +35,14 @@ from onnxjson.running.values import TOLERANCES, Tolerance
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
+_SMALLEST: Final = 5.96e-08
+
+_SHOWN: Final = 12
+"""Maximum number of float32 nodes whose names are reported."""
+
+_PROBES: Final = 16
+"""Number of nodes that are tried one by one before a search that takes hundreds of models."""
+
 
 def convert(
     model: bytes, block_nodes: Collection[str] = (), block_operators: Collection[str] = (), **options: Any
@@ -51,8 +59,8 @@ def convert(
     from onnxruntime.transformers import float16
 
     # That of the converter makes an array of the elements for this.
-    float16.make_value_info_from_tensor = lambda made: helper.make_tensor_value_info(
-        made.name, made.data_type, made.dims
+    float16.make_value_info_from_tensor = lambda tensor: helper.make_tensor_value_info(
+        tensor.name, tensor.data_type, tensor.dims
     )
     proto = proto_of(model)
     known = {name for node in proto.graph.node for name in node.output}
@@ -61,14 +69,14 @@ def convert(
     blocked = {*block_nodes, *[fresh for fresh, name in names.items() if name in block_nodes]}
     # A constant that becomes float16 on its way to a float32 node would lose precision, or all that is above 65504.
     blocked.update(constants_for(proto, lambda node: node.op_type in operators or node.name in blocked))
-    made = float16.convert_float_to_float16(
+    converted = float16.convert_float_to_float16(
         proto, node_block_list=list(blocked), op_block_list=list(operators), **options
     )
-    for node in made.graph.node:
+    for node in converted.graph.node:
         node.name = names.get(node.name, node.name)
-    _remove_duplicates(made.graph, known)
-    _remove_round_trips(made, known)
-    return sorted_model(bytes(made.SerializeToString()))
+    _remove_duplicates(converted.graph, known)
+    _remove_round_trips(converted, known)
+    return sorted_model(bytes(converted.SerializeToString()))
 
 
 def _remove_duplicates(graph: "GraphProto", known: Collection[str]) -> None:
@@ -140,9 +148,6 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
                 value.name = names.get(value.name, value.name)
 
 
-_SMALLEST: Final = 5.96e-08
-
-
 class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     """Convert float32 to float16, with Cast around operators that do not support it.
 
@@ -206,10 +211,6 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         require(self.keep_io, [value.name or "" for value in (*graph.input, *graph.output)], "input or output")
 
 
-_SHOWN: Final = 12
-"""Maximum number of float32 nodes whose names are reported."""
-
-
 class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mixed-precision"):
     """Convert float32 to float16, except for a minimal set of nodes that need float32.
 
@@ -242,14 +243,14 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
                 float16.
         """
         search = _Search(self, model)
-        found = Found((), 1, is_minimal=True)
+        settled = Found((), 1, is_minimal=True)
         if not search.is_close(frozenset()):
             large = search.large()
             if large:
                 remark(f"beyond float16 ({GREATEST:.0f}): {described(large)}")
-            found = self._found(search, large)
-        made = search.converted(found.items)
-        _report(found, search)
+            settled = self._found(search, large)
+        made = search.converted(settled.items)
+        _report(settled, search)
         return search.with_names(made)
 
     def _found(self, search: "_Search", large: Mapping[str, float]) -> Found:
@@ -266,10 +267,6 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
             why = "nothing was converted: every node needs float32"
         beyond = f"; beyond float16 ({GREATEST:.0f}): {described(large)}" if large else ""
         raise RuntimeError(f"{why}: {search.problem}{beyond}")
-
-
-_PROBES: Final = 16
-"""Number of nodes that are tried one by one before a search that takes hundreds of models."""
 
 
 class _Search:
@@ -311,14 +308,14 @@ class _Search:
 
     def _measured(self, kept: frozenset[int]) -> bool:
         try:
-            found = self._comparing.run(rounded(self.converted(sorted(kept))), self._tolerances)
+            measured = self._comparing.run(rounded(self.converted(sorted(kept))), self._tolerances)
         except MemoryError:
             raise
         except Exception as error:
             self.problem = one_line(error)
             return False
-        self.problem = "; ".join(cost_lines(found))
-        return all(each.worst.close for each in found) and any(each.worst.conclusive for each in found)
+        self.problem = "; ".join(cost_lines(measured))
+        return all(each.worst.close for each in measured) and any(each.worst.conclusive for each in measured)
 
     def large(self) -> dict[str, float]:
         """Return the constants and values that float16 does not hold, with their largest magnitudes."""
@@ -366,16 +363,16 @@ def named(model: "ModelProto") -> dict[str, str]:
     return changed
 
 
-def _report(found: Found, search: _Search) -> None:
-    count = len(found.items)
+def _report(settled: Found, search: _Search) -> None:
+    count = len(settled.items)
     share = f"{count:,} of {len(search.names):,} nodes stay float32"
     ran = f"{search.runs:,} model{'s' * (search.runs != 1)} run to find them"
-    if not found.is_minimal:
+    if not settled.is_minimal:
         ran += "; the search ended before each was shown to be needed"
     elif count:
         ran += "; none of them can be omitted"
     remark(f"{share}; {ran}")
-    for place in found.items[:_SHOWN]:
+    for place in settled.items[:_SHOWN]:
         remark(f"float32: {search.label(place)}")
     if count > _SHOWN:
         remark(f"float32: {count - _SHOWN:,} more nodes")

@@ -36,7 +36,7 @@ def large_values(model: "ModelProto", feeds: Iterable[Feed]) -> dict[str, float]
     """Return the largest magnitude, over all samples, of each value of the main graph that is beyond float16."""
     names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
     samples = list(feeds)
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     data = bytes(model.SerializeToString())
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
@@ -44,8 +44,8 @@ def large_values(model: "ModelProto", feeds: Iterable[Feed]) -> dict[str, float]
         for feed in samples:
             for name, value in runnable.run(feed, some).items():
                 if isinstance(value, Tensor) and value.data_type == _FLOAT:
-                    found[name] = max(found.get(name, 0.0), _largest(to_numpy(value)))
-    return {name: size for name, size in found.items() if size > GREATEST}
+                    largest[name] = max(largest.get(name, 0.0), _largest(to_numpy(value)))
+    return {name: size for name, size in largest.items() if size > GREATEST}
 
 
 def described(sizes: Mapping[str, float]) -> str:

@@ -44,6 +44,12 @@ OFF: Final = Settings(level="off")
 
 Feed = Mapping[str, Value]
 
+_WIDE: Final = "@wide"
+"""Suffix of the name of a value that is rounded and float32."""
+_HALF: Final = "@half"
+_EXACT: Final = "@exact"
+_DTYPE_ATTRIBUTES: Final = ("dtype", "to", "output_dtype")
+
 
 class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     """Base of passes that change the results of a model; the error is measured and reported."""
@@ -77,13 +83,13 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         saved, share = len(before) - len(after), abs(len(before) - len(after)) / max(len(before), 1)
         remark(f"{abs(saved):,} bytes {'saved' if saved >= 0 else 'more'} ({share:.0%})")
         try:
-            found = Comparing(self, before, after).run(rounded(after))
+            measured = Comparing(self, before, after).run(rounded(after))
         except MemoryError:
             raise
         except Exception as error:
             remark(f"its error could not be measured: {one_line(error)}")
             return
-        for line in cost_lines(found):
+        for line in cost_lines(measured):
             remark(line)
 
 
@@ -115,14 +121,14 @@ class Comparing:
         """
         runnable = _opened(target or self._after)
         given = [runnable.run(feed) for _, feed in self.feeds]
-        found = []
+        measured = []
         for one, other in self._models.interface.outputs:
             pairs = [(base[one], values[other]) for base, values in zip(self._base, given, strict=True)]
             compared = [compare_values(*pair, tolerances or TOLERANCES) for pair in pairs]
             dtypes = dtype_of(pairs[0][0]), dtype_of(pairs[0][1])
             lost = sum([_lost(*pair) for pair in pairs])
-            found.append(Measured(name=one, dtypes=dtypes, worst=furthest(compared), lost=lost))
-        return tuple(found)
+            measured.append(Measured(name=one, dtypes=dtypes, worst=furthest(compared), lost=lost))
+        return tuple(measured)
 
 
 def samples(
@@ -134,24 +140,24 @@ def samples(
     model = _opened(before)
     problem: Exception | None = None
     for cycle in ALL_SIZES:
-        found: list[tuple[Feed, Feed]] = []
+        feeds: list[tuple[Feed, Feed]] = []
         is_open = False
         try:
             outputs: list[Feed] = []
             with _InThisProcess() as worker:
                 spreads: Sequence[Spread]
                 for spreads in (NEAR, *[(spread,) for spread in LADDER]):
-                    for number, values in enumerate(sets, len(found)):
+                    for number, values in enumerate(sets, len(feeds)):
                         inputs = models.inputs(InputOptions(dims=subject.dims), worker)
                         is_open = is_open or bool(inputs.shapes.open_dimensions())
                         spread = spreads[number % len(spreads)]
                         sizes = inputs.cycle_for(spread, cycle)
                         first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=sizes)
-                        found.append((first, second))
-                    outputs += [model.run(feed) for feed, _ in found[len(outputs) :]]
+                        feeds.append((first, second))
+                    outputs += [model.run(feed) for feed, _ in feeds[len(outputs) :]]
                     if given or not _untold(outputs):
                         break
-            return found, outputs
+            return feeds, outputs
         except MemoryError:
             raise
         except Exception as error:
@@ -209,29 +215,29 @@ def _lost(base: Value, target: Value) -> int:
     return count
 
 
-def cost_lines(found: Sequence[Measured]) -> list[str]:
+def cost_lines(measured: Sequence[Measured]) -> list[str]:
     """Return a line with the error of each output."""
     lines = []
-    for each in found[:_SHOWN]:
-        worst = each.worst
-        dtype = each.dtypes[0] if each.dtypes[0] == each.dtypes[1] else " -> ".join(each.dtypes)
+    for output in measured[:_SHOWN]:
+        worst = output.worst
+        dtype = output.dtypes[0] if output.dtypes[0] == output.dtypes[1] else " -> ".join(output.dtypes)
         if worst.problem is not None:
-            lines.append(f"{visible(each.name)}: {worst.problem}")
+            lines.append(f"{visible(output.name)}: {worst.problem}")
             continue
         if not worst.conclusive:
             why = "NaN or infinite everywhere" if worst.elements else "it has no elements"
-            lines.append(f"{visible(each.name)} ({dtype}): not compared: {why} on these values; `data` gives others")
+            lines.append(f"{visible(output.name)} ({dtype}): not compared: {why} on these values; `data` gives others")
             continue
         text = "the same" if worst.equal else f"largest error {worst.largest_absolute or 0:.3g}"
         if worst.largest_absolute and worst.scale:
             text += f", {worst.largest_absolute / worst.scale:.2g} of the largest"
         if worst.cosine is not None and not worst.equal:
             text += f", cosine {worst.cosine:.6f}"
-        if each.lost:
-            text += f"; {each.lost:,} elements are no longer finite"
-        lines.append(f"{visible(each.name)} ({dtype}): {text}")
-    if len(found) > _SHOWN:
-        lines.append(f"and {len(found) - _SHOWN:,} more outputs")
+        if output.lost:
+            text += f"; {output.lost:,} elements are no longer finite"
+        lines.append(f"{visible(output.name)} ({dtype}): {text}")
+    if len(measured) > _SHOWN:
+        lines.append(f"and {len(measured) - _SHOWN:,} more outputs")
     return lines
 
 
@@ -266,13 +272,6 @@ class _InThisProcess(Worker):
             raise WorkerError(one_line(error)) from error
 
 
-_WIDE: Final = "@wide"
-"""Suffix of the name of a value that is rounded and float32."""
-_HALF: Final = "@half"
-_EXACT: Final = "@exact"
-_DTYPE_ATTRIBUTES: Final = ("dtype", "to", "output_dtype")
-
-
 class CannotEmulateError(Exception):
     """The model has a float16 value that is not a tensor, or has functions."""
 
@@ -298,20 +297,20 @@ def _half_values(graph: "GraphProto") -> Iterator[str]:
     from onnx import TensorProto
 
     unknown: dict[str, NodeProto] = {}
-    found: set[str] = set()
-    for each in graphs(graph):
-        found.update([tensor.name for tensor in each.initializer if tensor.data_type == TensorProto.FLOAT16])
-        typed = {value.name for value in (*each.input, *each.output, *each.value_info) if value.HasField("type")}
-        for value in (*each.input, *each.output, *each.value_info):
+    half: set[str] = set()
+    for body in graphs(graph):
+        half.update([tensor.name for tensor in body.initializer if tensor.data_type == TensorProto.FLOAT16])
+        typed = {value.name for value in (*body.input, *body.output, *body.value_info) if value.HasField("type")}
+        for value in (*body.input, *body.output, *body.value_info):
             if _is_half(value.type):
-                found.add(value.name)
-        for node in each.node:
+                half.add(value.name)
+        for node in body.node:
             unknown.update({name: node for name in node.output if name and name not in typed})
     # Operators unknown to inference, such as those of onnxruntime, produce the type that they consume.
     for name, node in unknown.items():
-        if any([given in found for given in node.input]):
-            found.add(name)
-    yield from found
+        if any([given in half for given in node.input]):
+            half.add(name)
+    yield from half
 
 
 def _is_half(declared: "TypeProto") -> bool:
@@ -369,19 +368,19 @@ class _Emulation:
                 _widen_tensor(attribute.t)
             if attribute.name in _DTYPE_ATTRIBUTES and attribute.i == self._half_type:
                 attribute.i = self._float_type
-        made = [node]
+        widened = [node]
         for place, name in enumerate(node.output):
             if name in self._half:
                 node.output[place] = name + _EXACT
-                made.append(_cast(name + _EXACT, name + _HALF, self._half_type))
-                made.append(_cast(name + _HALF, name + _WIDE, self._float_type))
-        return made
+                widened.append(_cast(name + _EXACT, name + _HALF, self._half_type))
+                widened.append(_cast(name + _HALF, name + _WIDE, self._float_type))
+        return widened
 
 
-def _cast(source: str, made: str, to: int) -> "NodeProto":
+def _cast(source: str, output: str, to: int) -> "NodeProto":
     from onnx import helper
 
-    return helper.make_node("Cast", [source], [made], name=f"{made}@cast", to=to)
+    return helper.make_node("Cast", [source], [output], name=f"{output}@cast", to=to)
 
 
 def _widen_tensor(tensor: "TensorProto") -> None:

@@ -39,6 +39,11 @@ _RULE_BASED: Final = "_RuleBasedTransformer"
 
 _REORDERING: Final = b"Reorder"
 
+_FEATURES: Final = ("avx512f", "avx2", "avx", "sse4_1", "asimd", "sve")
+"""Processor features that determine layouts, as named by Linux."""
+
+_LAYOUT_DOMAIN: Final = "com.microsoft.nchwc"
+
 
 class Sessions:
     """Sessions for one model with the same settings."""
@@ -83,34 +88,34 @@ class Sessions:
         yield PartStage(READING, last)
         for count, name in enumerate(modified, 1):
             later = [each for each in transformers if each not in modified[:count]]
-            whole = self.optimized(later) if count < len(modified) else result
+            optimized = self.optimized(later) if count < len(modified) else result
             if name.endswith(_RULE_BASED):
-                for stage in self._rules(later, whole, last):
+                for stage in self._rules(later, optimized, last):
                     last = stage.model
                     yield stage
-            if _differ(whole, last):
-                last = whole
-                yield PartStage(name, whole)
+            if _differ(optimized, last):
+                last = optimized
+                yield PartStage(name, optimized)
 
-    def _rules(self, later: list[str], whole: bytes, before: bytes) -> Iterator[PartStage]:
+    def _rules(self, later: list[str], optimized: bytes, before: bytes) -> Iterator[PartStage]:
         """Yield the graph after each rule of the last transformer, on top of the rules before it."""
         candidates = [rule for rule in RULES if rule not in self._disabled]
-        fired = self._fired(candidates, later, whole)
+        fired = self._fired(candidates, later, optimized)
         for count, rule in enumerate(fired, 1):
             idle = [each for each in candidates if each not in fired[:count]]
-            made = self.optimized([*later, *idle])
-            if _differ(made, before):
-                before = made
-                yield PartStage(rule, made)
+            partial = self.optimized([*later, *idle])
+            if _differ(partial, before):
+                before = partial
+                yield PartStage(rule, partial)
 
-    def _fired(self, rules: list[str], later: list[str], whole: bytes) -> list[str]:
+    def _fired(self, rules: list[str], later: list[str], optimized: bytes) -> list[str]:
         """Return the rules without which the result differs; the search excludes halves at a time."""
-        if not rules or not _differ(self.optimized([*later, *rules]), whole):
+        if not rules or not _differ(self.optimized([*later, *rules]), optimized):
             return []
         middle = len(rules) // 2
         if not middle:
             return rules
-        return [*self._fired(rules[:middle], later, whole), *self._fired(rules[middle:], later, whole)]
+        return [*self._fired(rules[:middle], later, optimized), *self._fired(rules[middle:], later, optimized)]
 
     def _run(self, disabled: list[str], severity: int) -> None:
         import onnxruntime
@@ -170,12 +175,6 @@ def _captured(place: Path) -> Iterator[None]:
             os.close(kept)
 
 
-_FEATURES: Final = ("avx512f", "avx2", "avx", "sse4_1", "asimd", "sve")
-"""Processor features that determine layouts, as named by Linux."""
-
-_LAYOUT_DOMAIN: Final = "com.microsoft.nchwc"
-
-
 class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
     """Run the graph optimizations that sessions of onnxruntime apply when they load a model.
 
@@ -211,15 +210,17 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
             stages = list(self.stages(model, folder))
             require([self.until], [each.name for each in stages], "transformer or rule that changes this model")
             return stages[-1].model
-        made = self._sessions(model, folder, self.disable).optimized()
+        optimized = self._sessions(model, folder, self.disable).optimized()
         if proto_of(model).functions:
             try:
-                Sessions(made, folder, "basic").optimized()
+                Sessions(optimized, folder, "basic").optimized()
             except Exception as error:  # one name twice, where functions call each other in branches (seen in 1.32)
                 raise ValueError(f"{error}; onnxruntime rejects its own result: run inline-functions first") from None
-        if self.level in ("layout", "all") and any(node.domain == _LAYOUT_DOMAIN for node in proto_of(made).graph.node):
+        if self.level in ("layout", "all") and any(
+            node.domain == _LAYOUT_DOMAIN for node in proto_of(optimized).graph.node
+        ):
             remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
-        return made
+        return optimized
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: each graph transformer that changed something, and each rule within one made of rules."""
@@ -268,15 +269,15 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
 
         options = (self.int_max, self.auto_merge, self.guess_output_rank)
         try:
-            made = SymbolicShapeInference.infer_shapes(proto_of(model), *options)
+            inferred = SymbolicShapeInference.infer_shapes(proto_of(model), *options)
         except Exception as error:  # it cannot save its partial result
             if not any([part in str(error) for part in ("Incomplete symbolic", "external data", "shape_infer_temp")]):
                 raise
             what = "not every shape can be inferred; auto_merge=true merges dimensions that must be equal"
             raise ValueError(what) from None
-        if made is None:
+        if inferred is None:
             raise ValueError("it requires opset 7 or later")
-        return bytes(made.SerializeToString())
+        return bytes(inferred.SerializeToString())
 
 
 class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preprocess"):

@@ -25,6 +25,25 @@ from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import NewFile
 
+_LONGEST_NAME: Final = 300
+_LONGEST_LINE: Final = 200
+
+_LEAST_FOR_PARTS: Final = 30.0
+"""Minimum time limit, in seconds, for running a pass part by part."""
+
+_TIMES_FOR_PARTS: Final = 20
+"""Time limit for running a pass part by part, as a multiple of the time of the pass."""
+
+_SHOWN: Final = 3
+"""Maximum number of printed lines in a note or in the message of a failure."""
+
+_KEPT_BYTES: Final = 64 << 20
+"""Bytes of a result up to which it is kept until the last one is tried in onnxruntime."""
+
+_HINT: Final = " (it runs without access to your files, the network and other programs; --trust allows them)"
+
+_AS_BEFORE: Final = "the model is unchanged"
+
 
 def losses(before: Model, after: Model) -> tuple[str, ...]:
     """Return messages about metadata and other information that a pass lost although its subject remains.
@@ -32,10 +51,10 @@ def losses(before: Model, after: Model) -> tuple[str, ...]:
     Covers metadata of nodes whose outputs still exist, quantization annotations of remaining values, metadata and
     texts of the model, changed versions, and changed inputs and outputs.
     """
-    found = [*_versions(before, after), *_metadata(before, after)]
+    messages = [*_versions(before, after), *_metadata(before, after)]
     if before.graph is not None and after.graph is not None:
-        found += [*_nodes(before.graph, after.graph), *_graph(before.graph, after.graph)]
-    return tuple(found)
+        messages += [*_nodes(before.graph, after.graph), *_graph(before.graph, after.graph)]
+    return tuple(messages)
 
 
 class _Changes:
@@ -51,11 +70,11 @@ def _versions(before: Model, after: Model) -> Iterable[str]:
     if before.ir_version != after.ir_version:
         yield f"ir_version changed from {before.ir_version} to {after.ir_version}"
     old, new = ({plain_domain(each.domain): each.version for each in model.opset_import} for model in (before, after))
-    found = _Changes(old, new)
+    changes = _Changes(old, new)
     for what, texts in (
-        ("changed", [f"{_domain(name)} {old[name]} -> {new[name]}" for name in found.changed]),
-        ("added", [f"{_domain(name)} {new[name]}" for name in found.added]),
-        ("removed", [f"{_domain(name)} {old[name]}" for name in found.removed]),
+        ("changed", [f"{_domain(name)} {old[name]} -> {new[name]}" for name in changes.changed]),
+        ("added", [f"{_domain(name)} {new[name]}" for name in changes.added]),
+        ("removed", [f"{_domain(name)} {old[name]}" for name in changes.removed]),
     ):
         if texts:
             yield f"operator sets {what}: {', '.join(texts)}"
@@ -67,11 +86,11 @@ def _domain(name: str) -> str:
 
 def _metadata(before: Model, after: Model) -> Iterable[str]:
     old, new = ({each.key: each.value for each in model.metadata_props} for model in (before, after))
-    found = _Changes(old, new)
-    if found.removed:
-        yield f"metadata of the model is lost: {_some(found.removed)}"
-    if found.added:
-        yield f"metadata of the model is added: {_some(found.added)}"
+    changes = _Changes(old, new)
+    if changes.removed:
+        yield f"metadata of the model is lost: {_some(changes.removed)}"
+    if changes.added:
+        yield f"metadata of the model is added: {_some(changes.added)}"
     for name in ("producer_name", "producer_version", "domain", "model_version", "doc_string"):
         one, other = getattr(before, name), getattr(after, name)
         if one and one != other:
@@ -108,38 +127,18 @@ def _graph(before: Graph, after: Graph) -> Iterable[str]:
 
 
 def _interface(what: str, old: Mapping[str | None, Any], new: Mapping[str | None, Any]) -> Iterable[str]:
-    found = _Changes(old, new)
+    changes = _Changes(old, new)
     for names, verb in (
-        (found.removed, "are removed"), (found.added, "are added"), (found.changed, "have other types")
+        (changes.removed, "are removed"), (changes.added, "are added"), (changes.changed, "have other types")
     ):  # fmt: skip
         if names:
             yield f"{what}s {verb}: {_some(names)}"
-    if not found.removed and not found.added and list(old) != list(new):
+    if not changes.removed and not changes.added and list(old) != list(new):
         yield f"{what}s are in another order"
 
 
 def _some(names: Iterable[str | None]) -> str:
     return listed([visible(name or "") for name in names])
-
-
-_LONGEST_NAME: Final = 300
-_LONGEST_LINE: Final = 200
-
-_LEAST_FOR_PARTS: Final = 30.0
-"""Minimum time limit, in seconds, for running a pass part by part."""
-
-_TIMES_FOR_PARTS: Final = 20
-"""Time limit for running a pass part by part, as a multiple of the time of the pass."""
-
-_SHOWN: Final = 3
-"""Maximum number of printed lines in a note or in the message of a failure."""
-
-_KEPT_BYTES: Final = 64 << 20
-"""Bytes of a result up to which it is kept until the last one is tried in onnxruntime."""
-
-_HINT: Final = " (it runs without access to your files, the network and other programs; --trust allows them)"
-
-_AS_BEFORE: Final = "the model is unchanged"
 
 
 class PassResult(NamedTuple):
@@ -233,35 +232,35 @@ class Pipeline:
                 _refuse_unavailable(step, str(step))
         first, unjudged = stage.model, list[PassResult]()
         for number, step in enumerate(steps, 1):
-            made = self._run_step(stage, step)
-            if made.is_changed:
-                unjudged.append(made)
+            passed = self._run_step(stage, step)
+            if passed.is_changed:
+                unjudged.append(passed)
             # Results that are kept until the last one need memory.
-            is_last = number == len(steps) and made.failure is None
-            if unjudged and not self._unloadable and (is_last or self.keep_going or made.after.size > _KEPT_BYTES):
-                made = self._judged(first, unjudged, made)
+            is_last = number == len(steps) and passed.failure is None
+            if unjudged and not self._unloadable and (is_last or self.keep_going or passed.after.size > _KEPT_BYTES):
+                passed = self._judged(first, unjudged, passed)
                 unjudged.clear()
-            yield made
-            if made.failure is not None and not self.keep_going:
-                raise made.failure
-            stage = made.after
+            yield passed
+            if passed.failure is not None and not self.keep_going:
+                raise passed.failure
+            stage = passed.after
 
-    def _judged(self, first: Model, unjudged: Sequence[PassResult], made: PassResult) -> PassResult:
+    def _judged(self, first: Model, unjudged: Sequence[PassResult], passed: PassResult) -> PassResult:
         """Return the result of a pass, as failed if onnxruntime loads the first model and not the last unjudged one."""
         try:
             notes = require_loadable(first, unjudged[-1].after.model, self._model_folder, self._worker)
-            return made._replace(notes=(*made.notes, *notes))
+            return passed._replace(notes=(*passed.notes, *notes))
         except UnloadableError as error:
             reason = error
         at_fault = unjudged[-1]
-        for each in unjudged[:-1]:
+        for earlier in unjudged[:-1]:
             try:
-                require_loadable(first, each.after.model, self._model_folder, self._worker)
+                require_loadable(first, earlier.after.model, self._model_folder, self._worker)
             except UnloadableError as error:
-                at_fault, reason = each, error
+                at_fault, reason = earlier, error
                 break
         failure = PassError(f"{_label(at_fault.name)}: {reason}", at_fault.name)
-        return made._replace(after=made.before, files=(), failure=failure)
+        return passed._replace(after=passed.before, files=(), failure=failure)
 
     def _run_step(self, before: Stage, step: Step) -> PassResult:
         started = time.monotonic()
@@ -291,12 +290,12 @@ class Pipeline:
         _refuse_unavailable(step, name)
         if not step.subject.is_guarded:
             try:
-                made = step.subject.change(before.model, self._model_folder)
+                changed = step.subject.change(before.model, self._model_folder)
             except OnnxJsonError as error:
                 raise PassError(f"{_label(name)}: {error}", name) from error
-            after = before if made.model is before.model else stage_of(made.model)
+            after = before if changed.model is before.model else stage_of(changed.model)
             self._check_size(after.size, name)
-            return _Round(after, notes=made.notes, files=made.files)
+            return _Round(after, notes=changed.notes, files=changed.files)
         given = _substituted(before, step, name, self._model_folder)
         answer = self._run_guarded(given, step, name)
         self._check_size(len(answer.model), name, answer.printed)
@@ -306,20 +305,20 @@ class Pipeline:
             _check_structure(before, after, name, answer.printed)
         return _Round(after, answer.printed, (*answer.remarks, *given.remarks))
 
-    def parts(self, made: PassResult) -> list[PartStage]:
+    def parts(self, passed: PassResult) -> list[PartStage]:
         """Return the model after each part of a pass, such as a rule of an optimizer; the last one is its result.
 
         Empty if it has no parts, or they cannot be separated.
         """
-        if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
+        if not (passed.is_changed and passed.step.subject.is_guarded and passed.rounds == 1):
             return []
-        seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * made.seconds))
-        given = _substituted(made.before, made.step, made.name, self._model_folder)
-        answer = self._run_guarded(given, made.step, made.name, stages=True, seconds=seconds)
+        seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * passed.seconds))
+        given = _substituted(passed.before, passed.step, passed.name, self._model_folder)
+        answer = self._run_guarded(given, passed.step, passed.name, stages=True, seconds=seconds)
         try:
             parts = msgspec.msgpack.decode(answer.model, type=list[PartStage])
         except msgspec.MsgspecError as error:
-            raise PassError(f"{_label(made.name)} did not return its parts: {error}", made.name) from error
+            raise PassError(f"{_label(passed.name)} did not return its parts: {error}", passed.name) from error
         if not given.is_needed:
             return parts
         return [PartStage(each.name, given.data_of(given.read(serde.parse(each.model).model))) for each in parts]

@@ -119,16 +119,16 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
         from onnxruntime.quantization import quantize_dynamic
         from onnxruntime.quantization.registry import IntegerOpsRegistry
 
-        made = folder / WRITTEN.removesuffix(".data")
+        path = folder / WRITTEN.removesuffix(".data")
         operators = list(self.operators) or sorted(IntegerOpsRegistry)
         options = {"MatMulConstBOnly": True, **self.more}
         with _quietly(), _weights_in_files():
             proto = self._prepared(model, folder)
             is_big = any([each.data_location == each.EXTERNAL for each in proto.graph.initializer])
             quantize_dynamic(
-                proto, made, operators, extra_options=options, use_external_data_format=is_big, **self._common()
+                proto, path, operators, extra_options=options, use_external_data_format=is_big, **self._common()
             )
-        return self._finished(model, made)
+        return self._finished(model, path)
 
 
 class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
@@ -152,7 +152,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
         from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
         from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
-        made = folder / "quantized.onnx"
+        path = folder / "quantized.onnx"
         parsed = serde.parse(model).model
         feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model)[0]]
         operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
@@ -161,7 +161,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
             _give_biases_copies(proto.graph)
             quantize_static(
                 proto,
-                made,
+                path,
                 _reader(feeds),
                 quant_format=QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator,
                 op_types_to_quantize=operators,
@@ -170,7 +170,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
                 extra_options=self.more,
                 **self._common(),
             )
-        return self._finished(model, made)
+        return self._finished(model, path)
 
 
 class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="quantize-weights"):
@@ -223,11 +223,11 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
                 proto, self.bits, self.block_size, self.symmetric, None, self.skip_nodes, algo_config=self._method()
             )
             quantizer.process()
-        made = quantizer.model.model
-        used = {node.domain for graph in graphs(made.graph) for node in graph.node}
-        missing = used - {each.domain for each in made.opset_import} - {""}
-        made.opset_import.extend([helper.make_opsetid(domain, 1) for domain in missing])
-        return bytes(made.SerializeToString())
+        quantized = quantizer.model.model
+        used = {node.domain for graph in graphs(quantized.graph) for node in graph.node}
+        missing = used - {each.domain for each in quantized.opset_import} - {""}
+        quantized.opset_import.extend([helper.make_opsetid(domain, 1) for domain in missing])
+        return bytes(quantized.SerializeToString())
 
     def _method(self) -> Any:
         from onnxruntime.quantization import QuantFormat

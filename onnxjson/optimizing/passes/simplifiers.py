@@ -27,6 +27,28 @@ if TYPE_CHECKING:
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
 
+Stage = Literal[
+    "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
+]
+Pattern = Literal[
+    "EliminationConcat", "EliminationReshape", "EliminationReshapeAs", "EliminationSlice", "EliminationTranspose",
+    "EliminationTransposeAsReshape", "EliminationTransposeViewTranspose", "EliminationUnsqueeze", "FusionConcatReshape",
+    "FusionConvAdd", "FusionConvBN", "FusionConvMul", "FusionConvTransposeAdd", "FusionConvTransposeBN",
+    "FusionConvTransposeMul", "FusionGemm", "FusionGemmAdd", "FusionGemmMul", "FusionPadConv", "FusionReduce",
+]  # fmt: skip
+
+DEFAULT_RULES: Final = "default_rules"
+ONNXRUNTIME: Final = "for_onnxruntime"
+
+_FUSIONS: Final = {
+    "gqa": ("_gqa", "gqa_rules"),
+    "layer_normalization": ("_layer_norm", "layer_normalization_rules"),
+    "partial_rotary_embedding": ("_rotary_embedding", "partial_embedding_rules"),
+    "rms_normalization": ("_rms_normalization", "rms_normalization_rules"),
+    "rotary_embedding": ("_rotary_embedding", "rotary_embedding_rules"),
+}
+"""Rules in separate modules of onnxscript."""
+
 
 class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     """Simplify with onnxsim: fold constants, infer shapes and optimize until nothing changes."""
@@ -82,7 +104,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         require(self.more, native._list_other_optimizers(), "other pass of its optimizer")
         before = proto_of(model)
         had = {entry.key for entry in before.metadata_props}
-        made, is_same = onnxsim.simplify(
+        simplified, is_same = onnxsim.simplify(
             before,
             check_n=self.check,
             perform_optimization=self.optimize,
@@ -106,27 +128,16 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         )
         if not is_same:
             raise ValueError("its result computes other outputs than the model")
-        for entry in () if self.keep_stamps else list(made.metadata_props):
+        for entry in () if self.keep_stamps else list(simplified.metadata_props):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
-                made.metadata_props.remove(entry)
-        return bytes(made.SerializeToString())
+                simplified.metadata_props.remove(entry)
+        return bytes(simplified.SerializeToString())
 
     def _check_inputs(self, model: bytes) -> dict[str, Any] | None:
         if self.check_data is None:
             return None
         values = read_archive(Path(self.check_data), free_inputs(serde.parse(model).model))
         return {name: as_array(value) for name, value in values.items()}
-
-
-Stage = Literal[
-    "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
-]
-Pattern = Literal[
-    "EliminationConcat", "EliminationReshape", "EliminationReshapeAs", "EliminationSlice", "EliminationTranspose",
-    "EliminationTransposeAsReshape", "EliminationTransposeViewTranspose", "EliminationUnsqueeze", "FusionConcatReshape",
-    "FusionConvAdd", "FusionConvBN", "FusionConvMul", "FusionConvTransposeAdd", "FusionConvTransposeBN",
-    "FusionConvTransposeMul", "FusionGemm", "FusionGemmAdd", "FusionGemmMul", "FusionPadConv", "FusionReduce",
-]  # fmt: skip
 
 
 class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
@@ -153,7 +164,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
         # Otherwise it marks a constant that it has read as external, but does not write where it is.
         Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
-        made = onnxslim.slim(
+        slimmed = onnxslim.slim(
             proto_of(model),
             input_shapes=shapes or None,
             no_shape_infer=not self.infer_shapes,
@@ -161,7 +172,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
             skip_fusion_patterns=list(self.skip_patterns) or None,
             size_threshold=self.size_threshold,
         )
-        return bytes(made.SerializeToString())
+        return bytes(slimmed.SerializeToString())
 
 
 class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimizer"):
@@ -308,19 +319,6 @@ def _copied(model: Any) -> Any:
     return onnx_ir.serde.deserialize_model(copy.deepcopy(onnx_ir.serde.serialize_model(model)))
 
 
-DEFAULT_RULES: Final = "default_rules"
-ONNXRUNTIME: Final = "for_onnxruntime"
-
-_FUSIONS: Final = {
-    "gqa": ("_gqa", "gqa_rules"),
-    "layer_normalization": ("_layer_norm", "layer_normalization_rules"),
-    "partial_rotary_embedding": ("_rotary_embedding", "partial_embedding_rules"),
-    "rms_normalization": ("_rms_normalization", "rms_normalization_rules"),
-    "rotary_embedding": ("_rotary_embedding", "rotary_embedding_rules"),
-}
-"""Rules in separate modules of onnxscript."""
-
-
 class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
     """Run the optimizer of onnxscript, listed rules of its rewriter, or one as onnxscript:RULE."""
 
@@ -344,30 +342,30 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
     ] = 262144
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        made: Any = proto_of(model)
+        optimized: Any = proto_of(model)
         for rule in self.rules:
-            made = _rewritten(made, rule)
+            optimized = _rewritten(optimized, rule)
         if not self.rules:
             from onnxscript import optimizer
 
-            made = optimizer.optimize(
-                made,
+            optimized = optimizer.optimize(
+                optimized,
                 num_iterations=self.iterations,
                 onnx_shape_inference=self.infer_shapes,
                 input_size_limit=self.input_size_limit,
                 output_size_limit=self.output_size_limit,
                 inline=self.inline,
             )
-        return bytes(made.SerializeToString())
+        return bytes(optimized.SerializeToString())
 
     def stages(self, model: bytes, folder: Path) -> Iterable[PartStage]:
         """See `Pass.stages`: each pass of the optimizer, and each rule of the rewriter."""
-        found: list[PartStage] = []
-        with watched(model, found.append):
+        stages: list[PartStage] = []
+        with watched(model, stages.append):
             last = self.run(model, folder)
-        if not found or found[-1].model != last:
-            found.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
-        return found
+        if not stages or stages[-1].model != last:
+            stages.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
+        return stages
 
 
 def _rewritten(model: "ModelProto", rule: str) -> Any:
@@ -388,13 +386,13 @@ def rules_named(name: str) -> Iterable[Any]:
     """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the guarded process."""
     if name in _FUSIONS:
         module, attribute = _FUSIONS[name]
-        found = getattr(import_module(f"onnxscript.rewriter.rules.fusion.{module}"), attribute)
+        named = getattr(import_module(f"onnxscript.rewriter.rules.fusion.{module}"), attribute)
     else:
         common = import_module("onnxscript.rewriter.rules.common")
-        found = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
-    if callable(found) and not hasattr(found, "apply_to_model"):
-        found = found()
-    if hasattr(found, "try_rewrite"):
-        return (found,)
-    rules: Iterable[Any] = found.rules if hasattr(found, "rules") else found
+        named = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
+    if callable(named) and not hasattr(named, "apply_to_model"):
+        named = named()
+    if hasattr(named, "try_rewrite"):
+        return (named,)
+    rules: Iterable[Any] = named.rules if hasattr(named, "rules") else named
     return rules

@@ -52,6 +52,15 @@ _LEFT_OUT_ABOVE_BASIC: Final = (
 
 _CLEANING: Final = "cleaning up"
 
+Kind = Literal["lora", "dora", "loha"]
+
+_PATTERNS: Final[dict[Kind, str]] = {
+    "lora": r"(^|[./_])lora_[AB]([./]|$)",
+    "dora": r"(^|[./_])(lora_[AB]|lora_magnitude_vector|dora_M)([./]|$)",
+    "loha": r"(^|[./_])hada_w[12]_[ab]([./]|$)",
+}
+"""Names of adapter weights in peft; exporters keep them in the names of initializers or of nodes."""
+
 
 class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"):
     """Fuse attention, normalization, Gelu and embeddings of a transformer into operators of onnxruntime.
@@ -93,12 +102,12 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
         prepared = self._prepared(model, folder)
         if prepared != model:
             yield PartStage("onnxruntime", prepared)
-        found: list[PartStage] = []
-        with _watched(prepared, found.append):
+        stages: list[PartStage] = []
+        with _watched(prepared, stages.append):
             fused = self._fused(prepared)
-        yield from found
+        yield from stages
         last = bytes(fused.model.SerializeToString())
-        if not found or found[-1].model != last:
+        if not stages or stages[-1].model != last:
             yield PartStage(_CLEANING, last)
 
     def _prepared(self, model: bytes, folder: Path) -> bytes:
@@ -115,10 +124,10 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
         from onnxruntime.transformers.optimizer import optimize_by_fusion
 
         proto = proto_of(model)
-        made = optimize_by_fusion(proto, self.model_type, self.num_heads, self.hidden_size, self._fusion_options())
+        fused = optimize_by_fusion(proto, self.model_type, self.num_heads, self.hidden_size, self._fusion_options())
         if self.input_int32:
-            made.change_graph_inputs_to_int32()
-        return made
+            fused.change_graph_inputs_to_int32()
+        return fused
 
     def _fusion_options(self) -> Any:
         options = _module("fusion_options").FusionOptions(self.model_type)
@@ -196,16 +205,6 @@ def _sorted(model: "ModelProto") -> bytes:
     return bytes(made.model.SerializeToString())
 
 
-Kind = Literal["lora", "dora", "loha"]
-
-_PATTERNS: Final[dict[Kind, str]] = {
-    "lora": r"(^|[./_])lora_[AB]([./]|$)",
-    "dora": r"(^|[./_])(lora_[AB]|lora_magnitude_vector|dora_M)([./]|$)",
-    "loha": r"(^|[./_])hada_w[12]_[ab]([./]|$)",
-}
-"""Names of adapter weights in peft; exporters keep them in the names of initializers or of nodes."""
-
-
 class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-adapters"):
     """Turn the weights of a LoRA, DoRA or LoHa adapter into inputs; their values can be saved.
 
@@ -226,24 +225,23 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
         graph = model.graph
-        found = [] if graph is None else self._weights(graph)
-        if graph is None or not found:
+        weights = [] if graph is None else self._weights(graph)
+        if graph is None or not weights:
             raise EditError(f"no weight belongs to a {self.kind} adapter; select weights with pattern=REGEX")
-        saved = () if self.save is None else (_archive(found, Path(self.save), model_folder),)
-        names = {tensor.name for tensor in found}
+        saved = () if self.save is None else (_archive(weights, Path(self.save), model_folder),)
+        names = {tensor.name for tensor in weights}
         inputs = {value.name for value in graph.input}
         removed = set() if self.keep_defaults else names
-        made = replace(
+        opened = replace(
             graph,
-            input=(*graph.input, *[input_for(tensor) for tensor in found if tensor.name not in inputs]),
+            input=(*graph.input, *[input_for(tensor) for tensor in weights if tensor.name not in inputs]),
             initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in removed]),
             value_info=tuple([value for value in graph.value_info if value.name not in names]),
         )
-        names_text = listed([visible(tensor.name or "") for tensor in found])
-        note = (
-            f"{len(found):,} {'weights are now inputs' if len(found) > 1 else 'weight is now an input'}: {names_text}"
-        )
-        return Changed(replace(model, graph=made), (note,), saved)
+        names_text = listed([visible(tensor.name or "") for tensor in weights])
+        became = "weights are now inputs" if len(weights) > 1 else "weight is now an input"
+        note = f"{len(weights):,} {became}: {names_text}"
+        return Changed(replace(model, graph=opened), (note,), saved)
 
     def _weights(self, graph: "Graph") -> "list[Tensor]":
         try:

@@ -126,12 +126,12 @@ def user_pass(file: str, options: dict[str, Any]) -> UserPass:
 
 def _result(function: Callable[..., Any], model: bytes, options: dict[str, Any]) -> bytes:
     given = proto_of(model)
-    made = function(given, **options)
-    if isinstance(made, type(given)):
-        return bytes(made.SerializeToString())
-    if isinstance(made, bytes):
-        return made
-    what = "nothing" if made is None else f"a {type(made).__name__}"
+    output = function(given, **options)
+    if isinstance(output, type(given)):
+        return bytes(output.SerializeToString())
+    if isinstance(output, bytes):
+        return output
+    what = "nothing" if output is None else f"a {type(output).__name__}"
     raise TypeError(f"optimize returned {what}; it must return an onnx.ModelProto")
 
 
