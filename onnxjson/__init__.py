@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from onnxjson.model.conflicts import ConflictError as ConflictError
     from onnxjson.model.errors import (
-        AccessDeniedError as AccessDeniedError, AddressError as AddressError,
+        AccessDeniedError as AccessDeniedError, AddressError as AddressError, BrokenNodesError as BrokenNodesError,
         ChangedUnderneathError as ChangedUnderneathError, DecodeError as DecodeError,
         DifferenceError as DifferenceError, EditError as EditError, EncodeError as EncodeError,
         EvaluationError as EvaluationError, FeedError as FeedError, FileError as FileError, Finding as Finding,
@@ -93,7 +93,7 @@ _NAMES: Final = {
         "OnnxJsonError DecodeError OtherJsonError WireError EncodeError MissingInputError MissingFileError LimitError "
         "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UnloadableError UntrustedError "
         "SelectorError "
-        "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
+        "BrokenNodesError AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError Finding"
     ),
     "onnxjson.outline.lines": "Line Outline",

@@ -8,6 +8,7 @@
     ├── EncodeError                65  a form cannot represent a model, such as proto-JSON        .findings
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot be applied                 .address, .position
+    │   ├── BrokenNodesError       65  after an edit, nodes could not have the shapes that they compute    .address
     │   ├── UnloadableError        65  onnxruntime loads a model before a change, and not after it    .address
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
     ├── DifferenceError             1  a changed model has different results

@@ -1,4 +1,4 @@
-"""Blocks that the shipped rules describe: norms, activations, products with a bias, rotary embeddings."""
+"""Blocks that the shipped rules describe: norms, activations, rotary embeddings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -52,8 +52,7 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords.items()]
     ordered = (*sorted(nodes - {root}), root)
     return Unit(
-        ordered, tuple(flow.nodes[root].output[:1]), block.written or block.name, tuple(operands), tuple(keywords),
-        is_infix=bool(block.written), block=block.name,
+        ordered, tuple(flow.nodes[root].output[:1]), block.name, tuple(operands), tuple(keywords), block=block.name
     )  # fmt: skip
 
 

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from onnxjson.outline.attention import Units
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.units import Unit
+from onnxjson.outline.units import Unit, Units
 
 _ACTIVATIONS: Final = {
     "Elu": "elu", "Gelu": "gelu", "HardSigmoid": "hardsigmoid", "HardSwish": "hardswish", "LeakyRelu": "leakyrelu",
@@ -18,67 +17,61 @@ _GATE: Final = 6
 _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 
 
-def with_convolutions(graph: Units) -> Units:
-    """Return the units with each convolution and what follows it alone, in this order: BatchNorm, activation."""
+def merge_convolutions(graph: Units) -> None:
+    """Make one block of each convolution and what follows it alone: BatchNorms, sums, products, one activation.
+
+    And of each product with weights and its bias.
+    """
     flow, units = graph.flow, graph.units
-    replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
+        if unit.block == "Linear":
+            follower = graph.only_user(unit.outputs[0])
+            if follower >= 0 and units[follower].head == "+" and _mark(flow, units[follower]):
+                graph.merge([number, follower], unit._replace(outputs=units[follower].outputs))
+            continue
         if unit.head not in _CONVOLUTIONS:
             continue
         chain, marks = [number], [*unit.keywords]
-        for kind in _STEPS:
-            follower = graph.only_user(units[chain[-1]].outputs[0])
-            mark = _mark(flow, units[follower], kind) if follower >= 0 and follower not in replaced else None
-            if mark:
-                chain.append(follower)
-                marks += [mark] if mark not in marks else []
-        padding = graph.producer(unit.operands[0])
-        operands = unit.operands
+        while (follower := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and follower not in graph.changes:
+            mark = _mark(flow, units[follower])
+            if mark is None or (mark[0] == "act" and any([name == "act" for name, _ in marks])):
+                break
+            chain.append(follower)
+            marks += [mark] if mark not in marks else []
+        outputs, operands = units[chain[-1]].outputs, unit.operands
+        padding = graph.producer(operands[0])
         if padding >= 0 and _is_padding(flow, units[padding]) and graph.uses[operands[0]] == 1:
             chain.insert(0, padding)
-            operands = (units[padding].operands[0],)
-        if len(chain) > 1:
-            nodes = tuple([node for each in chain for node in units[each].nodes])
-            replaced.update(dict.fromkeys(chain))
-            outputs = units[chain[-1]].outputs
-            replaced[chain[-1]] = unit._replace(nodes=nodes, outputs=outputs, operands=operands, keywords=tuple(marks))
-    return graph.with_units(replaced)
+            operands = units[padding].operands[:1]
+        graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
 def _is_padding(flow: Flow, unit: Unit) -> bool:
     """Whether a unit pads with zeros, as a convolution can do by itself."""
     numbers = [flow.elements(name) for name in unit.operands[2:3] if name]
-    return (
-        unit.head == "Pad" and not unit.keywords and all([number is not None and not any(number) for number in numbers])
-    )
+    is_zero = all([number is not None and not any(number) for number in numbers])
+    return unit.head == "Pad" and not unit.keywords and is_zero
 
 
-def with_excitations(graph: Units) -> Units:
-    """Return the units with squeeze and excitation as one block: a value times a gate from its means."""
-    units = graph.units
-    replaced: dict[int, Unit | None] = {}
-    for number, unit in enumerate(units):
+def merge_excitations(graph: Units) -> None:
+    """Make one block of each squeeze and excitation: a value times a gate from its means."""
+    for number, unit in enumerate(graph.units):
         for gate, value in (unit.operands, unit.operands[::-1]) if unit.head == "*" else ():
             inner = _gate(graph, gate, value)
-            if inner and not any([each in replaced for each in inner]):
-                nodes = [node for each in inner for node in units[each].nodes]
-                replaced.update(dict.fromkeys(inner))
-                replaced[number] = Unit(
-                    (*nodes, *unit.nodes), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite"
-                )
+            if inner and not any([each in graph.changes for each in inner]):
+                graph.merge([*inner, number], Unit((), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite"))
                 break
-    return graph.with_units(replaced)
 
 
 def _gate(graph: Units, name: str, value: str) -> list[int]:
     """The units from the mean of a value to a gate between 0 and 1, over two convolutions; none if it is not one."""
-    found: list[int] = []
+    chain: list[int] = []
     activations: list[str] = []
-    while len(found) < _GATE and (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
+    while len(chain) < _GATE and (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
         unit = graph.units[number]
-        found.insert(0, number)
+        chain.insert(0, number)
         if unit.head in ("GlobalAveragePool", "ReduceMean") and unit.operands[0] == value:
-            return found if activations[:1] in (["Sigmoid"], ["HardSigmoid"]) and "Conv" in activations else []
+            return chain if activations[:1] in (["Sigmoid"], ["HardSigmoid"]) and "Conv" in activations else []
         if unit.head == "Conv":
             activations += [_NAMES[text] for key, text in unit.keywords if key == "act"]
         if unit.head not in ("Conv", *_NAMES.values()):
@@ -88,17 +81,12 @@ def _gate(graph: Units, name: str, value: str) -> list[int]:
     return []
 
 
-_STEPS: Final = ("BatchNorm", "*", "+", "activation", "*", "+")
-"""What a convolution shows as keywords if it follows, in this order."""
-
-
-def _mark(flow: Flow, unit: Unit, kind: str) -> tuple[str, str] | None:
-    """The keyword of a unit after a convolution; None if it is not of the wanted kind."""
-    if kind == "BatchNorm":
-        return ("bn", "") if unit.head == kind else None
-    if kind != "activation":
-        is_affine = unit.head == kind and any([flow.is_weight(name) for name in unit.operands])
-        return ("affine", "") if is_affine else None
+def _mark(flow: Flow, unit: Unit) -> tuple[str, str] | None:
+    """The keyword of a unit after a convolution; None if it is no part of it."""
+    if unit.head == "BatchNorm":
+        return "bn", ""
+    if unit.head in ("*", "+"):
+        return ("affine", "") if any([flow.is_weight(name) for name in unit.operands]) else None
     if unit.head == "Clip":
         bounds = [items[0] for name in unit.operands[1:] if (items := flow.elements(name)) and len(items) == 1]
         return ("act", "relu6") if bounds == [0, 6] else None

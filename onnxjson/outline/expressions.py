@@ -4,7 +4,7 @@ The decision depends on the structure alone: names and numbers count with a fixe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
@@ -25,6 +25,8 @@ class Ref(NamedTuple):
     """A computed value, an input or a value of a graph around."""
 
     name: str
+    is_shown: bool = True
+    """Whether it is an operand; else a graph inside consumes it."""
 
 
 class Weight(NamedTuple):
@@ -47,7 +49,13 @@ class Options(NamedTuple):
     items: tuple[tuple[str, str], ...]
 
 
-Piece: TypeAlias = str | Ref | Weight | Detail | Options
+class Inside(NamedTuple):
+    """What a graph in a node has in common with equal ones; it is not shown."""
+
+    key: Hashable
+
+
+Piece: TypeAlias = str | Ref | Weight | Detail | Options | Inside
 
 
 class Expression(NamedTuple):
@@ -80,18 +88,18 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     uses.update(list(flow.outputs))
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
-    found: dict[int, Statement] = {}
+    written: dict[int, Statement] = {}
     for number, unit in enumerate(units):
         parts = _operands(flow, unit, pending)
-        expression = _combined(unit, parts)
+        expression = _combined(flow, unit, parts)
         while expression.size > WIDTH or expression.depth > DEPTH or (unit.has_options and _has_options(parts)):
             inner = [name for name in dict.fromkeys(unit.operands) if name in pending and name in parts]
             if not inner:
                 break
             widest = max(inner, key=lambda name: (parts[name].size, parts[name].depth))
-            found[places[widest]] = Statement((widest,), pending.pop(widest))
+            written[places[widest]] = Statement((widest,), pending.pop(widest))
             parts[widest] = Expression((Ref(widest),), (), ())
-            expression = _combined(unit, parts)
+            expression = _combined(flow, unit, parts)
         for name in unit.operands:
             pending.pop(name, None)
         shown = tuple([name for name in unit.outputs if uses[name]])
@@ -99,10 +107,10 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
         if is_single and not _is_residual(unit, parts, uses):
             pending[shown[0]], places[shown[0]] = expression, number
         else:
-            found[number] = Statement(shown or unit.outputs[:1], expression)
+            written[number] = Statement(shown or unit.outputs[:1], expression)
     for name, expression in pending.items():
-        found[places[name]] = Statement((name,), expression)
-    return [found[number] for number in sorted(found)]
+        written[places[name]] = Statement((name,), expression)
+    return [written[number] for number in sorted(written)]
 
 
 def _has_options(parts: dict[str, Expression]) -> bool:
@@ -144,7 +152,7 @@ def _constant(flow: Flow, name: str, user: int) -> Piece:
     return Detail(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
 
 
-def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
+def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expression:
     """The expression of a unit, with those of its operands."""
     inner = [parts[name] for name in unit.operands]
     nodes = (*[node for part in inner for node in part.nodes], *unit.nodes)
@@ -170,10 +178,12 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
+    for key, names in unit.graphs:
+        pieces += [Inside(key), *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)]]
     pieces.append(")")
     # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat.
-    names = [name for name, _ in unit.keywords if name != "scale"]
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(name) + NAME for name in names])
+    keys = [name for name, _ in unit.keywords if name != "scale"]
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(key) + NAME for key in keys])
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)
 
@@ -187,10 +197,10 @@ def _order(part: Expression) -> int:
 
 def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces with neighbouring texts as one."""
-    found: list[Piece] = []
+    merged: list[Piece] = []
     for piece in pieces:
-        if isinstance(piece, str) and found and isinstance(found[-1], str):
-            found[-1] += piece
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
         elif piece != "":
-            found.append(piece)
-    return tuple(found)
+            merged.append(piece)
+    return tuple(merged)

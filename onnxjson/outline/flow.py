@@ -1,7 +1,7 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -64,6 +64,23 @@ def operator(node: Node) -> str:
     return (node.op_type or "") if not plain_domain(node.domain) else ""
 
 
+def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) -> list[int]:
+    """Return numbers depth first, each after its sources; negative ones are left out."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in starts:
+        pending = [start] if start >= 0 else []
+        while pending:
+            number = pending.pop()
+            if number < 0:
+                order.append(~number)
+            elif number not in seen:
+                seen.add(number)
+                pending.append(~number)
+                pending += [source for source in reversed(sources(number)) if source >= 0 and source not in seen]
+    return order
+
+
 class Flow:
     """The dataflow of one graph."""
 
@@ -75,16 +92,15 @@ class Flow:
         self.literals = Literals(TOLERANCE)
 
     @cached_property
-    def consumed(self) -> list[list[str]]:
+    def consumed(self) -> list[tuple[str, ...]]:
         """For each node the values that it consumes: inputs at their positions, then captured values."""
         # `consumed_names` leaves out omitted inputs, whose positions count here.
-        found: list[list[str]] = []
-        for node in self.nodes:
-            inputs = list(node.input)
-            if any([part.g is not None or part.graphs for part in node.attribute]):
-                inputs += [name for name in consumed_names(node) if name not in node.input]
-            found.append(inputs)
-        return found
+        consumed = [node.input for node in self.nodes]
+        for position, node in enumerate(self.nodes):
+            if node.attribute and any([part.g is not None or part.graphs for part in node.attribute]):
+                names = [name for name in consumed_names(node) if name not in node.input]
+                consumed[position] = (*node.input, *names)
+        return consumed
 
     @cached_property
     def uses(self) -> dict[str, list[tuple[int, int]]]:
@@ -130,23 +146,7 @@ class Flow:
 
         Nodes that lead to no output follow in their order.
         """
-        order: list[int] = []
-        state = bytearray(len(self.nodes))
-        for start in self._ends():
-            pending = [(start, iter(self._sources(start)))] if start >= 0 and not state[start] else []
-            if pending:
-                state[start] = 1
-            while pending:
-                position, sources = pending[-1]
-                for source in sources:
-                    if not state[source]:
-                        state[source] = 1
-                        pending.append((source, iter(self._sources(source))))
-                        break
-                else:
-                    order.append(position)
-                    pending.pop()
-        return order
+        return depth_first(self._ends(), self._sources)
 
     def _ends(self) -> Iterator[int]:
         yield from map(self.producer, self.outputs)
@@ -155,7 +155,8 @@ class Flow:
         yield from range(len(self.nodes))
 
     def _sources(self, position: int) -> list[int]:
-        return [source for name in self.consumed[position] if name and (source := self.producer(name)) >= 0]
+        producers = self._producers
+        return [producers[name] for name in self.consumed[position] if name in producers]
 
     @cached_property
     def shape_nodes(self) -> set[int]:
@@ -169,20 +170,22 @@ class Flow:
     @cached_property
     def entering(self) -> set[int]:
         """The nodes from which every way to an output enters a shape, size, axis, index or the like."""
-        found: set[int] = set()
+        entering: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
             if operator(node) not in _ARITHMETIC or self.is_constant(position):
                 continue
             uses = [use for name in node.output for use in self.uses.get(name, ())]
-            if uses and all([user >= 0 and (user in found or self.is_shape_input(user, slot)) for user, slot in uses]):
-                found.add(position)
-        return found
+            if uses and all(
+                [user >= 0 and (user in entering or self.is_shape_input(user, slot)) for user, slot in uses]
+            ):
+                entering.add(position)
+        return entering
 
     @cached_property
     def _sized(self) -> set[int]:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
-        found: set[int] = set()
+        sized: set[int] = set()
         values: set[str] = set()
         outputs = self.outputs.keys()
         for position in self.order:
@@ -196,8 +199,8 @@ class Flow:
             ):
                 values.update(node.output)
                 if outputs.isdisjoint(node.output):
-                    found.add(position)
-        return found
+                    sized.add(position)
+        return sized
 
     def is_of_sizes(self, name: str) -> bool:
         """Whether a value is computed from sizes and constants alone."""

@@ -1,7 +1,7 @@
 """The outline of a model: lines of text, each with the nodes that it owns."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from onnxjson.model.display import counted, visible
@@ -10,20 +10,22 @@ from onnxjson.model.index import Index, index_of
 from onnxjson.model.methods import Tabular
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
-from onnxjson.outline.attention import Units, with_attention
+from onnxjson.outline.attention import merge_attention, merge_conditions
 from onnxjson.outline.blocks import block_units
-from onnxjson.outline.convolutions import with_convolutions, with_excitations
+from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import with_directions, with_layout, with_rows
-from onnxjson.outline.units import Unit, unit_of
+from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, statements_of, with_names
+from onnxjson.outline.rows import merge_layout, merge_rows
+from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
 
-_STEPS: Final = (with_convolutions, with_excitations, with_attention, with_rows, with_directions, with_layout)
+_STEPS: Final = (
+    merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_layout,
+)  # fmt: skip
 
 _INPUTS: Final = 8
 """Inputs of a graph that are listed."""
@@ -94,19 +96,8 @@ def outline_of(model: Model, index: Index | None = None) -> Outline:
     return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
 
 
-@dataclass
-class _Graph:
-    """One graph with its statements."""
-
-    flow: Flow
-    items: list[Item]
-    owned: dict[int, list[int]] = field(default_factory=dict)
-    """By the identity of a statement, its nodes in their order."""
-
-
 class _Outliner:
     def __init__(self, model: Model, index: Index) -> None:
-        self._model = model
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
@@ -116,45 +107,42 @@ class _Outliner:
         self._children: dict[tuple[Scope, int], list[Scope]] = {}
         for scope in index.scopes:
             if scope.owner is not None:
-                self._children.setdefault((scope.owner.scope, scope.owner.position), []).append(scope)
+                self._children.setdefault(scope.owner, []).append(scope)
+        self._owned: dict[int, list[NodeRef]] = {}
+        """By the identity of a statement, its nodes in their order."""
+        self._renamings: dict[Scope, dict[str, str]] = {}
+        """By graph, the names that its values have in an equal graph, which is shown."""
+        self._kept: list[Sequence[Item]] = []
+        """Statements with other names, whose identities must last."""
+        self._items: dict[Scope, list[Item]] = {}
+        self._keys: dict[Scope, GraphKey] = {}
+        for scope in reversed(index.scopes):  # the inner before the outer
+            flow = self._flows[scope]
+            units = Units(flow, self._units(flow))
+            for merge in _STEPS:
+                merge(units)
+                units = units.merged()
+            items = self._items[scope] = joined(fold(statements(flow, units.ordered())), flow.outputs)
+            if scope.owner is not None:
+                self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
+            self._own(flow, items)
 
     def lines(self) -> Iterator[Line]:
         for scope in self._index.scopes:
             if scope.owner is not None:
                 continue
+            inside = tuple(self._graphs([scope], Names()))
             if scope.kind == "main":
-                yield from self._graph(scope, Names())
-                continue
-            inside = tuple(self._graph(scope, Names()))
-            nodes = tuple([ref for line in inside for ref in line.nodes])
-            yield Line(_title(scope), nodes, scope.kind, lines=inside)
-
-    def _graph(self, scope: Scope, names: "Names") -> Iterator[Line]:
-        """The lines of one graph; `names` has those of the values around it."""
-        flow = self._flows[scope]
-        units = Units(flow, self._units(flow))
-        for with_blocks in _STEPS:
-            units = with_blocks(units)
-        found = statements(flow, units.ordered())
-        graph = _Graph(flow, joined(fold(found), flow.outputs))
-        _own(graph)
-        names.add_graph(flow, graph.items)
-        inputs = [name for name in scope.inputs if name not in flow.constants]
-        if inputs:
-            texts = [_with_type(scope, name) for name in inputs[:_INPUTS]]
-            shown = [text for at, text in enumerate(texts) if not at or len("   ".join(texts[: at + 1])) < _WIDTH - 15]
-            more = f"   and {len(inputs) - len(shown)} more" if len(inputs) > len(shown) else ""
-            yield Line("   ".join(shown) + more)
-        yield from self._items(graph, graph.items, names)
-        owned = {position for positions in graph.owned.values() for position in positions}
-        if rest := [position for position in range(len(flow.nodes)) if position not in owned]:
-            yield Line(_unused(flow, rest), tuple([NodeRef(scope, position) for position in rest]))
+                yield from inside
+            else:
+                nodes = tuple([ref for line in inside for ref in line.nodes])
+                yield Line(_title(scope), nodes, scope.kind, lines=inside)
 
     def _units(self, flow: Flow) -> list[Unit]:
         blocks = self._blocks.get(flow.scope, {})
         inner = {position for unit in blocks.values() for position in unit.nodes}
         outputs = flow.outputs.keys()
-        return [
+        units = [
             blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
             if not flow.is_constant(position)
@@ -162,84 +150,119 @@ class _Outliner:
             and (position not in flow.without_effect or not outputs.isdisjoint(flow.nodes[position].output))
             and (position in blocks or position not in inner)
         ]
+        if not self._children:
+            return units
+        for number, unit in enumerate(units):
+            graphs = tuple([self._keys[each] for each in self._children.get((flow.scope, unit.nodes[-1]), ())])
+            outer = [flow.alias(name) for graph in graphs for name in graph.outer]
+            units[number] = unit._replace(graphs=graphs, captured=tuple(dict.fromkeys((*outer, *unit.captured))))
+        return units
 
-    def _items(self, graph: _Graph, items: Sequence[Item], names: "Names") -> Iterator[Line]:
-        for item in items:
-            yield self._repeat(graph, item, names) if isinstance(item, Repeat) else self._line(graph, [item], names)
+    def _own(self, flow: Flow, items: Sequence[Item]) -> None:
+        """Give each statement its nodes, and the constants and arithmetic of shapes that it uses first."""
+        taken: set[int] = set()
+        for statement in statements_of(items):
+            refs = self._owned[id(statement)] = []
+            pending = list(reversed(statement.expression.nodes))
+            while pending:
+                position = pending.pop()
+                if position in taken:
+                    continue
+                taken.add(position)
+                refs.append(NodeRef(flow.scope, position))
+                for name in reversed(flow.consumed[position]):
+                    source = flow.producer(name)
+                    if source >= 0 and source not in taken and flow.is_silent(source):
+                        pending.append(source)
 
-    def _repeat(self, graph: _Graph, repeat: Repeat, names: "Names") -> Line:
-        return self._rounds(graph, [repeat], names)
+    def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:
+        """The nodes of statements, with those of the graphs in their attributes."""
+        return self._with_inner([ref for statement in same for ref in self._owned[id(statement)]])
 
-    def _rounds(self, graph: _Graph, repeats: Sequence[Repeat], names: "Names") -> Line:
-        """The line of a repeat; of the same one in all rounds of a repeat around it."""
-        scope = graph.flow.scope
-        count = len(repeats[0].rounds)
-        rounds = [
-            tuple(
-                [
-                    ref
-                    for each in statements_of(items)
-                    for position in graph.owned[id(each)]
-                    for ref in self._with_inner(scope, position)
-                ]
-            )
-            for repeat in repeats
-            for items in repeat.rounds
-        ]
-        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
-        inside = []
-        for place in range(len(repeats[0].rounds[0])):
-            same = [items[place] for repeat in repeats for items in repeat.rounds]
-            inner = [item for item in same if isinstance(item, Repeat)]
-            plain = [item for item in same if isinstance(item, Statement)]
-            inside.append(self._rounds(graph, inner, names) if inner else self._line(graph, plain, names))
-        start = names.ends(graph.flow, repeats[0])
-        text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
-        return Line(
-            text, tuple([ref for nodes in rounds for ref in nodes]), "", count, tuple(inside), tuple(rounds),
-            f"repeat {count}", name,
-        )  # fmt: skip
-
-    def _with_inner(self, scope: Scope, position: int) -> list[NodeRef]:
-        """A node, and those of the graphs in its attributes."""
-        refs = [NodeRef(scope, position)]
-        for child in self._children.get((scope, position), ()):
-            refs += [ref for place in range(len(child.graph.node)) for ref in self._with_inner(child, place)]
+    def _with_inner(self, refs: list[NodeRef]) -> list[NodeRef]:
+        if self._children:
+            for ref in refs:  # also over those that are added
+                for child in self._children.get(ref, ()):
+                    refs += [NodeRef(child, position) for position in range(len(child.graph.node))]
         return refs
 
-    def _line(self, graph: _Graph, same: Sequence[Statement], names: "Names") -> Line:
-        """The line of a statement; of the same one in all rounds of a repeat."""
-        scope, first = graph.flow.scope, same[0]
-        inside: list[Line] = []
-        owners = [position for position in graph.owned[id(first)] if (scope, position) in self._children]
-        for position in owners:
-            inside += self._inside(graph, same, position, names)
-        short = [_short(line) for line in inside]
-        text, form = names.text(graph.flow, same)
-        is_last = owners == [first.expression.nodes[-1]]  # its closing bracket is that of the line
-        if is_last and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
-            text, closing, rest = text.rpartition(")")
-            text += "".join([f", {each}" for each in short]) + closing + rest
-            same_nodes = [ref for line in inside for ref in line.nodes]
-            inside = []
-        else:
-            same_nodes = []
-        own = [NodeRef(scope, position) for each in same for position in graph.owned[id(each)]]
-        nodes = (*own, *same_nodes, *[ref for line in inside for ref in line.nodes])
-        blocks = first.expression.blocks
-        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form, blocks=blocks)
+    def _graphs(self, scopes: Sequence[Scope], names: Names) -> Iterator[Line]:
+        """The lines of graphs with one key, as those of the first; `names` has those of the values around them."""
+        scope = scopes[0]
+        flow, items = self._flows[scope], self._items[scope]
+        names.add_graph(flow, items)
+        if inputs := [name for name in scope.inputs if name not in flow.constants]:
+            texts = [_with_type(scope, name) for name in inputs[:_INPUTS]]
+            shown = [text for at, text in enumerate(texts) if not at or len("   ".join(texts[: at + 1])) < _WIDTH - 15]
+            more = f"   and {len(inputs) - len(shown)} more" if len(inputs) > len(shown) else ""
+            yield Line("   ".join(shown) + more)
+        graphs = [items, *[self._renamed(other, scope) for other in scopes[1:]]]
+        for column in zip(*graphs, strict=True):
+            yield self._line(flow, column, names)
+        for other in scopes:
+            owned = {ref.position for each in statements_of(self._items[other]) for ref in self._owned[id(each)]}
+            if rest := [position for position in range(len(other.graph.node)) if position not in owned]:
+                refs = [NodeRef(other, position) for position in rest]
+                yield Line(_unused(self._flows[other], rest), tuple(refs))
 
-    def _inside(self, graph: _Graph, same: Sequence[Statement], position: int, names: "Names") -> Iterator[Line]:
-        """The lines of the graphs in the attributes of a node, under the name of the attribute."""
-        scope = graph.flow.scope
-        place = graph.owned[id(same[0])].index(position)
-        for number, child in enumerate(self._children.get((scope, position), ())):
-            others = [self._children[scope, graph.owned[id(each)][place]][number] for each in same[1:]]
-            lines = [*self._graph(child, names.inner())]
-            nodes = [ref for line in lines for ref in line.nodes]
-            for other in others:  # of the same node in other rounds
-                nodes += [ref for place in range(len(other.graph.node)) for ref in self._with_inner(other, place)]
-            yield Line(f"{visible(_attribute(child), 40)}:", tuple(nodes), "graph", lines=tuple(lines))
+    def _renamed(self, scope: Scope, first: Scope) -> list[Item]:
+        """The items of a graph, with the names that the values of an equal graph have."""
+        items, model = self._items[scope], self._items[first]
+        pairs = zip(statements_of(items), statements_of(model), strict=True)
+        names = dict(self._renamings.get(scope.owner.scope, {})) if scope.owner is not None else {}
+        names.update(zip(scope.inputs, first.inputs, strict=True))
+        names.update([pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=True)])
+        renamed = with_names(items, names)
+        self._renamings[scope] = names
+        for one, other in zip(statements_of(renamed), statements_of(items), strict=True):
+            self._owned[id(one)] = self._owned[id(other)]
+        self._kept.append(renamed)
+        return renamed
+
+    def _line(self, flow: Flow, column: Sequence[Item], names: Names) -> Line:
+        """The line of a statement or repeat; of the same one in all rounds of a repeat around it."""
+        repeats = [item for item in column if isinstance(item, Repeat)]
+        return self._repeat(flow, repeats, names) if repeats else self._statement(flow, statements_of(column), names)
+
+    def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
+        count = len(repeats[0].rounds)
+        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
+        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
+        columns = zip(*[items for repeat in repeats for items in repeat.rounds], strict=True)
+        inside = tuple([self._line(flow, column, names) for column in columns])
+        start = names.ends(flow, repeats[0])
+        text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
+        nodes = tuple([ref for nodes in rounds for ref in nodes])
+        return Line(text, nodes, "", count, inside, tuple(rounds), f"repeat {count}", name)
+
+    def _statement(self, flow: Flow, same: Sequence[Statement], names: Names) -> Line:
+        text, form = names.text(flow, same)
+        inside: list[Line] = []
+        owners = [ref for ref in self._owned[id(same[0])] if ref in self._children]
+        for owner in owners:
+            place = self._owned[id(same[0])].index(owner)
+            inside += self._inside([self._children[self._owned[id(each)][place]] for each in same], names)
+        short = [_short(line) for line in inside]
+        is_last = [owner.position for owner in owners] == [same[0].expression.nodes[-1]]
+        if is_last and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
+            text, closing, rest = text.rpartition(")")  # its closing bracket is that of the line
+            text += "".join([f", {each}" for each in short]) + closing + rest
+            inside = []
+        blocks = same[0].expression.blocks
+        nodes = tuple(self._nodes(same))
+        return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
+
+    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[Line]:
+        """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once."""
+        columns: dict[Hashable, list[Sequence[Scope]]] = {}
+        for column in zip(*rounds, strict=True):
+            columns.setdefault(self._keys[column[0]].key, []).append(column)
+        for equal in columns.values():
+            scopes = [scope for column in equal for scope in column]
+            refs = [NodeRef(scope, position) for scope in scopes for position in range(len(scope.graph.node))]
+            title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
+            lines = tuple(self._graphs(scopes, names.inner()))
+            yield Line(f"{title}:", tuple(self._with_inner(refs)), "graph", lines=lines)
 
 
 def _short(line: Line) -> str:
@@ -247,26 +270,6 @@ def _short(line: Line) -> str:
     if len(line.lines) != 1 or line.lines[0].lines or line.lines[0].repeat > 1 or " = " not in line.lines[0].text:
         return ""
     return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
-
-
-def _own(graph: _Graph) -> None:
-    """Give each statement its nodes, and the constants and arithmetic of shapes that it uses first."""
-    flow = graph.flow
-    taken: set[int] = set()
-    for statement in statements_of(graph.items):
-        own: list[int] = []
-        pending = list(reversed(statement.expression.nodes))
-        while pending:
-            position = pending.pop()
-            if position in taken:
-                continue
-            taken.add(position)
-            own.append(position)
-            for name in reversed(flow.consumed[position]):
-                source = flow.producer(name)
-                if source >= 0 and source not in taken and flow.is_silent(source):
-                    pending.append(source)
-        graph.owned[id(statement)] = own
 
 
 def _unused(flow: Flow, positions: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
-from onnxjson.outline.expressions import Detail, Options, Ref, Statement, Weight
+from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of
 
@@ -185,13 +185,13 @@ class Names:
         Only where their names do not say it.
         """
         pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
-        found = [f"{end} = {start}" for end, start in pairs if end != start]
+        texts = [f"{end} = {start}" for end, start in pairs if end != start]
         for outputs in zip(
             *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
         ):
             if not all([name in flow.outputs for name in outputs]):
-                found += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
-        return ", ".join(found)
+                texts += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
+        return ", ".join(texts)
 
     def text(self, flow: Flow, same: Sequence[Statement]) -> tuple[str, str]:
         """Return the text of a line, and its form without names; of the same line in all rounds of a repeat."""
@@ -200,6 +200,8 @@ class Names:
         forms: list[str] = []
         for place, piece in enumerate(first.expression.pieces):
             others = [each.expression.pieces[place] for each in same]
+            if isinstance(piece, Inside) or (isinstance(piece, Ref) and not piece.is_shown):
+                continue
             if isinstance(piece, str):
                 parts.append(piece)
             elif isinstance(piece, Ref):
@@ -232,11 +234,11 @@ def _key(name: str, text: str) -> str:
 
 def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Keywords of all rounds; a hyphen where a round does not have one."""
-    found = []
+    keywords = []
     for key in dict.fromkeys([_key(name, text) for items in rounds for name, text in items]):
         texts = [next((text or name for name, text in items if _key(name, text) == key), "-") for items in rounds]
-        found.append((f"{key}=" if key and key[0] != "#" and texts[0] != key else "") + _listed(texts))
-    return ", ".join(found)
+        keywords.append((f"{key}=" if key and key[0] != "#" and texts[0] != key else "") + _listed(texts))
+    return ", ".join(keywords)
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -290,12 +292,12 @@ def _sources(flow: Flow, name: str) -> Iterator[str]:
     pending, seen = [name], {name}
     while pending and len(seen) < _TRIED:
         position = flow.producer(pending.pop())
-        for each in flow.nodes[position].input if position >= 0 else ():
-            if each and each not in seen:
-                seen.add(each)
-                pending.append(each)
-                if find_constant(flow.scope, each) is not None:
-                    yield each
+        for operand in flow.nodes[position].input if position >= 0 else ():
+            if operand and operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+                if find_constant(flow.scope, operand) is not None:
+                    yield operand
 
 
 _NUMBER: Final = re.compile(r"\d+")

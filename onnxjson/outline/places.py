@@ -26,11 +26,11 @@ def lines_of(model: Model, addresses: Collection[str], index: Index | None = Non
     except OnnxJsonError:
         return {}
     by_node = {ref.address: line for _, line in outline.walk() for ref in line.nodes}
-    found: dict[str, Line] = {}
+    lines: dict[str, Line] = {}
     for address in addresses:
         place = address
         while place and place not in by_node:
             place = place.rpartition("/")[0]
         if place:
-            found[address] = by_node[place]
-    return found
+            lines[address] = by_node[place]
+    return lines

@@ -1,10 +1,12 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
-from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Options, Piece, Ref, Statement
+from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Inside, Options, Piece, Ref, Statement
+from onnxjson.outline.units import GraphKey
 
 _PERIOD: Final = 128
 """Lines of the longest round."""
@@ -12,8 +14,8 @@ _PERIOD: Final = 128
 _SAVED: Final = 2
 """Lines that a repeat must save."""
 
-_OTHERS: Final = 2
-"""Outer values that may differ from round to round."""
+_SUM: Final = 56
+"""Size of a call up to which a sum is written in it."""
 
 
 class Repeat(NamedTuple):
@@ -39,11 +41,13 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
         period = 0
         is_folded = False
         while (period := period + 1) <= min(_PERIOD, len(items) // 2):
+            end = len(items)
             for first, length in reversed(_runs(numbers, period)):
-                found = _aligned(items, first, period, length)
-                if found is not None:
-                    begin, rounds = found
-                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds)]
+                aligned = _aligned(items, first, period, min(length, end - first))
+                if aligned is not None:
+                    begin, rounds, handed = aligned
+                    end = begin  # a run before may overlap with what is folded now
+                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
                     numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
                     is_folded = True
         if not is_folded:
@@ -86,9 +90,12 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
     inner, outer = one.expression, two.expression
     size, depth = inner.size + outer.size - NAME, inner.depth + outer.depth
     ref = Ref(one.outputs[0])
-    if uses[ref.name] != 1 or ref not in outer.pieces or inner.strength < 3 or size > WIDTH or depth > DEPTH:
+    if uses[ref.name] != 1 or ref not in outer.pieces or size > WIDTH or depth > DEPTH:
         return None
     at = outer.pieces.index(ref)
+    is_call = outer.strength == 3 and str(outer.pieces[at - 1]).endswith(("(", ", "))
+    if inner.strength < 3 and (not is_call or size > _SUM):
+        return None
     pieces = (*outer.pieces[:at], *inner.pieces, *outer.pieces[at + 1 :])
     nodes, blocks = (*inner.nodes, *outer.nodes), (*outer.blocks, *inner.blocks)
     return two._replace(expression=Expression(pieces, nodes, blocks, size, depth, outer.strength))
@@ -102,12 +109,51 @@ def _key(item: Item) -> Hashable:
     return (len(item.outputs), *pieces)
 
 
+def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
+    """Return a graph for comparison with others."""
+    numbers: dict[str, int] = {}
+    inner = set(inputs)
+    for name in inputs:
+        numbers.setdefault(name, len(numbers))
+    keys: list[Hashable] = [_key(item) for item in items]
+    for statement in statements_of(items):
+        names = [piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)]
+        inner.update(statement.outputs)
+        keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in (*names, *statement.outputs)]))
+    keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in outputs]))
+    return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
+
+
+def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
+    """Return items with other names of values."""
+
+    def renamed(statement: Statement) -> Statement:
+        pieces = [
+            piece._replace(name=names.get(piece.name, piece.name)) if isinstance(piece, Ref) else piece
+            for piece in statement.expression.pieces
+        ]
+        outputs = tuple([names.get(name, name) for name in statement.outputs])
+        return Statement(outputs, statement.expression._replace(pieces=tuple(pieces)))
+
+    return _changed(items, renamed)
+
+
+def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) -> list[Item]:
+    """Items with each statement changed, in order."""
+    return [
+        change(item)
+        if isinstance(item, Statement)
+        else item._replace(rounds=tuple([tuple(_changed(each, change)) for each in item.rounds]))
+        for item in items
+    ]
+
+
 def _kind(piece: Piece) -> Hashable:
     """What a piece has in common in all rounds: for a convolution, that it mixes points, channels or both."""
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece if isinstance(piece, str) else (type(piece).__name__,)
+    return piece if isinstance(piece, str | Inside) else (type(piece).__name__,)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
@@ -125,19 +171,22 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     return [(first, length) for first, length in lengths if length >= 2 * period and length - period >= _SAVED]
 
 
-def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int] | None:
-    """Return where rounds begin, and their number: the most rounds, of these those that hand on the fewest values."""
-    best: tuple[int, int, int] | None = None
-    for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
-        if rounds > 1 and (rounds - 1) * period >= _SAVED:
-            rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
-            best = rank if best is None or rank < best else best
-    return None if best is None else (best[2], -best[0])
-
-
 _Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
 """By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
+
+
+def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int, _Places] | None:
+    """Return where rounds begin, their number, and the values that they hand on.
+
+    The most rounds; of these those that hand on the fewest values.
+    """
+    best: tuple[tuple[int, int, int], _Places] | None = None
+    for begin in range(first, first + min(period, length - 2 * period + 1)):
+        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
+        rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
+        if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
+            best = rank, handed
+    return None if best is None else (best[0][2], -best[0][0], best[1])
 
 
 def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
@@ -152,67 +201,45 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     kinds: dict[tuple[int, int], str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        now: dict[str, str] = {}
         start = begin + number * period
-        found: dict[tuple[int, int], str] = {}
-        places: _Places = {}
+        now: dict[str, str] = {}
+        kinds_now: dict[tuple[int, int], str] = {}
+        handed_now: _Places = {}
+        is_alike = True
         for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
                 if not isinstance(one, Ref) or not isinstance(two, Ref):
                     continue
-                if one.name in inner:
-                    if now.get(two.name) != one.name:
-                        return number, handed, _differing(kinds)
+                if one.name in inner or two.name in now:
+                    is_alike &= now.get(two.name) == one.name
                     continue
-                is_inner = two.name in now
                 kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
                 if kind == "handed":
-                    places[line, place] = (one.name, before[two.name])
-                found[line, place] = kind
-                if is_inner:
-                    return number, handed, _differing(kinds)
+                    handed_now[line, place] = (one.name, before[two.name])
+                kinds_now[line, place] = kind
             now.update(zip(other.outputs, model.outputs, strict=True))
-        if number > 1 and (found != kinds or places != handed):
-            return number, handed, _differing(kinds)
-        if number == 1 and _differing(found) > _OTHERS:
-            return number, handed, 0
-        kinds, handed, before = found, places, now
-    return most, handed, _differing(kinds)
+        if not is_alike or (number > 1 and (kinds_now != kinds or handed_now != handed)):
+            most = number
+            break
+        kinds, handed, before = kinds_now, handed_now, now
+    return most, handed, list(kinds.values()).count("other")
 
 
-def _differing(kinds: dict[tuple[int, int], str]) -> int:
-    return sum([kind == "other" for kind in kinds.values()])
+def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
+    numbers = count()
 
+    def handing(statement: Statement) -> Statement:
+        """The first round shows where the next rounds have their values from."""
+        line = next(numbers)
+        pieces = [
+            piece._replace(name=handed[line, place][1]) if isinstance(piece, Ref) and (line, place) in handed else piece
+            for place, piece in enumerate(statement.expression.pieces)
+        ]
+        return statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
 
-def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int) -> Repeat:
-    _, handed, _ = _rounds(items, begin, period, rounds)
-    first = list(items[begin : begin + period])
-    # The first round shows where the next rounds have their values from.
-    changed = {line: dict[int, str]() for line, _ in handed}
-    for (line, place), (_, end) in handed.items():
-        changed[line][place] = end
-    count = 0
-    for at, item in enumerate(first):
-        first[at], count = _with_refs(item, changed, count)
+    first = _changed(items[begin : begin + period], handing)
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
     return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
-
-
-def _with_refs(item: Item, changed: Mapping[int, Mapping[int, str]], count: int) -> tuple[Item, int]:
-    """An item with other references in the statements with these numbers; and the number of the next statement."""
-    if isinstance(item, Statement):
-        pieces = list(item.expression.pieces)
-        for place, name in changed.get(count, {}).items():
-            pieces[place] = Ref(name)
-        return item._replace(expression=item.expression._replace(pieces=tuple(pieces))), count + 1
-    rounds = []
-    for items in item.rounds:
-        inner = []
-        for each in items:
-            replaced, count = _with_refs(each, changed, count)
-            inner.append(replaced)
-        rounds.append(tuple(inner))
-    return item._replace(rounds=tuple(rounds)), count
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:

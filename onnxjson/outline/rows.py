@@ -3,11 +3,9 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
-from onnxjson.outline.attention import Units
-from onnxjson.outline.units import Unit
+from onnxjson.outline.units import Unit, Units
 
 _ROW_WISE: Final = frozenset(
     {"Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm", "Relu", "SiLU", "Sigmoid", "Tanh"}
@@ -19,42 +17,9 @@ _CHAIN: Final = 3
 """Layout operators that are shown as one Rearrange."""
 
 
-def with_directions(graph: Units) -> Units:
-    """Return the units with the directions of recurrent operators joined: by Squeeze, or Transpose and Reshape."""
-    units = graph.units
-    replaced: dict[int, Unit | None] = {}
-    for number, unit in enumerate(units):
-        if unit.head not in ("LSTM", "GRU", "RNN"):
-            continue
-        chain = [number]
-        while (after := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and len(chain) < _CHAIN:
-            chain.append(after)
-        if not (joins := _joins_directions(unit, [units[each] for each in chain[1:]])):
-            continue
-        chain = chain[: joins + 1]
-        nodes = tuple([node for each in chain for node in units[each].nodes])
-        outputs = (*units[chain[-1]].outputs, *unit.outputs[1:])
-        replaced.update({**dict.fromkeys(chain), chain[-1]: unit._replace(nodes=nodes, outputs=outputs)})
-    return graph.with_units(replaced)
-
-
-def _joins_directions(unit: Unit, following: Sequence[Unit]) -> int:
-    """How many of the units after a recurrent operator join its directions; 0 if they do not."""
-    heads = [(each.head, dict(each.keywords)) for each in following]
-    if heads and heads[0][0] == "Squeeze" and heads[0][1].get("axes") == "[1]":
-        return 1
-    if [head for head, _ in heads] != ["Transpose", "Reshape"] or heads[0][1].get("perm") != "[0,2,1,3]":
-        return 0
-    given = dict(unit.keywords)
-    size = int(given.get("hidden_size", "0")) * (2 if given.get("direction") == "bidirectional" else 1)
-    sizes = heads[1][1][""].strip("[]").split(",")
-    return 2 if len(sizes) == 3 and sizes[2] in (str(size), "-1") else 0
-
-
-def with_layout(graph: Units) -> Units:
-    """Return the units with chains of layout operators as one: a Reshape, or a Rearrange if the order changes."""
+def merge_layout(graph: Units) -> None:
+    """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
     flow, units = graph.flow, graph.units
-    replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
         if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
@@ -67,34 +32,26 @@ def with_layout(graph: Units) -> Units:
         moves = any([units[each].head == "Transpose" for each in chain])
         if len(chain) >= (_CHAIN if moves else 2):
             shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
-            nodes = tuple([node for each in chain for node in units[each].nodes])
-            replaced.update(dict.fromkeys(chain))
-            operands = units[chain[0]].operands
-            replaced[number] = Unit(nodes, unit.outputs, "Rearrange" if moves else "Reshape", operands, (shape,))
-    return graph.with_units(replaced)
+            head, operands = "Rearrange" if moves else "Reshape", units[chain[0]].operands
+            graph.merge(chain, Unit((), unit.outputs, head, operands, (shape,)))
 
 
 def _is_layout(unit: Unit) -> bool:
     return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
-def with_rows(graph: Units) -> Units:
-    """Return the units without each Reshape to rows and back around products with weights."""
+def merge_rows(graph: Units) -> None:
+    """Leave out each Reshape to rows and back around products with weights."""
     units = graph.units
-    replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         if unit.head == "Reshape" and (chain := _chain(graph, unit)):
             first, last = chain[-1], chain[0]
-            before = graph.producer(graph.units[first].operands[0])
-            start = replaced.get(first) or units[first]
+            before = graph.producer(units[first].operands[0])
+            start = graph.changes.get(first) or units[first]
             if units[before].head == "Reshape":
-                operands = (units[before].operands[0], *start.operands[1:])
-                replaced[first] = start._replace(nodes=(*units[before].nodes, *start.nodes), operands=operands)
-                replaced[before] = None
-            end = replaced.get(last) or units[last]
-            replaced[last] = end._replace(nodes=(*end.nodes, *unit.nodes), outputs=unit.outputs)
-            replaced[number] = None
-    return graph.with_units(replaced)
+                graph.merge([before, first], start._replace(operands=(units[before].operands[0], *start.operands[1:])))
+            end = graph.changes.get(last) or units[last]
+            graph.merge([number, last], end._replace(outputs=unit.outputs))
 
 
 def _chain(graph: Units, reshape: Unit) -> list[int]:

@@ -1,6 +1,7 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import find_constant
@@ -9,7 +10,16 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import Flow, operator
+from onnxjson.outline.flow import Flow, depth_first, operator
+
+
+class GraphKey(NamedTuple):
+    """A graph for comparison with others."""
+
+    key: Hashable
+    """What it has in common with graphs that are equal but for names, numbers and weights."""
+    outer: tuple[str, ...]
+    """The values of graphs around it that it shows, in the order of their use."""
 
 
 class Unit(NamedTuple):
@@ -31,8 +41,65 @@ class Unit(NamedTuple):
     is_infix: bool = False
     block: str = ""
     """The name of the block that it is; "" for an operator as it is."""
+    graphs: "tuple[GraphKey, ...]" = ()
+    """The graphs inside it."""
     has_options: bool = False
     """Whether the keywords may be others in each round of a repeat, as those of convolutions."""
+
+
+class Units:
+    """The units of one graph, by what they produce and consume."""
+
+    def __init__(self, flow: Flow, units: Sequence[Unit]) -> None:
+        self.flow = flow
+        self.units = units
+        self.changes: dict[int, Unit | None] = {}
+        """By their numbers, what comes in place of units; None for nothing."""
+        self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
+        self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
+        self.uses.update(list(flow.outputs))
+        self.users: dict[str, list[int]] = {}
+        for number, unit in enumerate(units):
+            for name in dict.fromkeys(unit.operands):
+                self.users.setdefault(name, []).append(number)
+
+    def merge(self, numbers: Sequence[int], unit: Unit) -> None:
+        """Put a unit with the nodes of those with these numbers in place of the last of them, and leave out the others.
+
+        The units and their numbers stay until `merged` is called; then those whose change is None are left out.
+        """
+        nodes = tuple([node for number in numbers for node in (self.changes.get(number) or self.units[number]).nodes])
+        self.changes.update(dict.fromkeys(numbers))
+        self.changes[numbers[-1]] = unit._replace(nodes=nodes)
+
+    def merged(self) -> "Units":
+        """Return the units with the changes."""
+        if not self.changes:
+            return self
+        units = [self.changes.get(number, unit) for number, unit in enumerate(self.units)]
+        return Units(self.flow, [unit for unit in units if unit is not None])
+
+    def producer(self, name: str) -> int:
+        """Return the number of the unit that produces a value; -1 for other values."""
+        return self.producers.get(name, -1)
+
+    def only_user(self, name: str) -> int:
+        """Return the one unit that consumes a value, in one place; -1 if there are others, or none."""
+        return self.users[name][0] if self.uses[name] == 1 and name in self.users else -1
+
+    def ordered(self) -> list[Unit]:
+        """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
+
+        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
+        comes before the first layer. Units that lead to no output follow.
+        """
+        starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
+        return [self.units[number] for number in depth_first(starts, self._sources)]
+
+    def _sources(self, number: int) -> list[int]:
+        unit = self.units[number]
+        names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
+        return [self.producer(name) for name in names]
 
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
@@ -93,10 +160,10 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     hidden = _HIDDEN.get(name, ())
     operands = tuple(
         [
-            each
-            for slot, each in enumerate(inputs)
-            if not (slot in hidden and (not each or flow.is_operand(each)))
-            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(each))
+            operand
+            for slot, operand in enumerate(inputs)
+            if not (slot in hidden and (not operand or flow.is_operand(operand)))
+            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand))
         ]
     )
     while operands and not operands[-1]:
@@ -126,15 +193,15 @@ def _changed(
     given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: tuple[str, ...] | None = None
 ) -> list[tuple[str, str]]:
     """The attributes that differ from their defaults, as keywords."""
-    found = []
+    changed = []
     for name in sorted(given) if names is None else names:
         attribute = given.get(name)
         if attribute is None or attribute.g is not None or attribute.graphs or attribute.t is not None:
             continue
         if name in defaults and value_of(defaults[name]) == value_of(attribute):
             continue
-        found.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
-    return found
+        changed.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
+    return changed
 
 
 def attribute_text(attribute: Attribute) -> str:
@@ -161,18 +228,18 @@ def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tupl
     dims = () if weight is None or weight.tensor is None else weight.tensor.dims
     kernel = tuple(ints.get("kernel_shape") or dims[2:])
     channels = 0 if not dims else dims[0] if node.op_type != "ConvTranspose" else dims[1] * _int(given, "group", 1)
-    found = [("", "x".join(map(str, kernel)))] if kernel else []
+    keywords = [("", "x".join(map(str, kernel)))] if kernel else []
     if channels:
-        found.append(("out", str(channels)))
+        keywords.append(("out", str(channels)))
     strides, dilations = ints.get("strides") or (1,), ints.get("dilations") or (1,)
     if set(strides) != {1}:
-        found.append(("stride", _one_or_all(strides)))
+        keywords.append(("stride", _one_or_all(strides)))
     if set(dilations) != {1}:
-        found.append(("dilation", _one_or_all(dilations)))
+        keywords.append(("dilation", _one_or_all(dilations)))
     group = _int(given, "group", 1)
     if group != 1:
-        found.append(("depthwise", "") if group == channels else ("groups", str(group)))
-    return found
+        keywords.append(("depthwise", "") if group == channels else ("groups", str(group)))
+    return keywords
 
 
 def _int(given: Mapping[str, Attribute], name: str, default: int) -> int:

@@ -215,13 +215,13 @@ def parts(pattern: ValuePattern) -> "Iterator[ValuePattern]":
 
 def _products(patterns: "tuple[ValuePattern, ...]") -> "list[tuple[Any, ...]]":
     """All ways to choose one option of each alternative in some patterns."""
-    found: list[tuple[Any, ...]] = [()]
+    products: list[tuple[Any, ...]] = [()]
     for pattern in patterns:
         variants = list(_variants(pattern))
-        if len(found) * len(variants) > MOST_VARIANTS:
+        if len(products) * len(variants) > MOST_VARIANTS:
             raise LimitError(f"the alternatives of the pattern have more than {MOST_VARIANTS} combinations")
-        found = [(*others, variant) for others in found for variant in variants]
-    return found
+        products = [(*others, variant) for others in products for variant in variants]
+    return products
 
 
 def _variants(pattern: "ValuePattern") -> "Iterator[ValuePattern]":
@@ -241,15 +241,15 @@ def _variants(pattern: "ValuePattern") -> "Iterator[ValuePattern]":
 
 def names_of(pattern: ValuePattern) -> dict[str, bool]:
     """Return the names that a pattern binds, and whether each is an attribute rather than a value."""
-    found: dict[str, bool] = {}
+    bound: dict[str, bool] = {}
     for part in parts(pattern):
         if isinstance(part, Bound):
-            found.setdefault(part.name, False)
+            bound.setdefault(part.name, False)
         elif isinstance(part, Call):
             if part.name:
-                found.setdefault(part.name, False)
-            found.update({value.name: True for _, value in part.attributes if isinstance(value, Bound)})
-    return found
+                bound.setdefault(part.name, False)
+            bound.update({value.name: True for _, value in part.attributes if isinstance(value, Bound)})
+    return bound
 
 
 def _calls(pattern: ValuePattern) -> "Iterator[Call]":
@@ -317,11 +317,11 @@ class Scanner:
 
     def go_to(self, place: int) -> None:
         """Continue at a place of the text."""
-        found = _TOKEN.match(self.text, place)
-        assert found is not None
-        kind = found.lastgroup or "end"
-        self.at = found.end()
-        self.token = Token(kind, found[kind], found.start(kind))
+        token = _TOKEN.match(self.text, place)
+        assert token is not None
+        kind = token.lastgroup or "end"
+        self.at = token.end()
+        self.token = Token(kind, token[kind], token.start(kind))
 
     def sees(self, text: str) -> bool:
         """Whether the next token is this mark or word."""
@@ -344,12 +344,12 @@ class Scanner:
             self.take()
         return is_next
 
-    def fail(self, fits: str, *, at: int | None = None, found: str | None = None, hint: str = "") -> NoReturn:
+    def fail(self, fits: str, *, at: int | None = None, instead: str | None = None, hint: str = "") -> NoReturn:
         """Raise a SelectorError with the place of a token, what was expected, and what was found."""
         place = self.token.start if at is None else at
         line = self.text.count("\n", 0, place) + 1
         column = place - self.text.rfind("\n", 0, place)
-        token = self.token.text if found is None else found
+        token = self.token.text if instead is None else instead
         shown = f'"{visible(token)}"' if token else "the end"
         tail = f"; {hint}" if hint else ""
         raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

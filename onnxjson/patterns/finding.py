@@ -59,11 +59,11 @@ def matches(matchers: Sequence[Matcher], *, overlapping: bool = False) -> list[M
     """
     taken: set[NodeRef] = set()
     seen: set[frozenset[NodeRef]] = set()
-    found = [match for matcher in matchers for match in _matches(matcher, taken, seen, overlapping=overlapping)]
+    unsorted = [match for matcher in matchers for match in _matches(matcher, taken, seen, overlapping=overlapping)]
     if len(matchers) == 1:
-        return found
+        return unsorted
     by_root: dict[NodeRef, list[Match]] = {}
-    for match in found:
+    for match in unsorted:
         by_root.setdefault(match.root, []).append(match)
     return [match for root in matchers[0].in_order(list(by_root)) for match in by_root[root]]
 

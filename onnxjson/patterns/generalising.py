@@ -60,12 +60,12 @@ def free_name(base: str, taken: Collection[str]) -> str:
 
 def constants_of(pattern: Pattern, opened: Collection[int]) -> tuple[Pattern, list[str]]:
     """Return the constants and attributes of a pattern in words, and the pattern with names for those in `opened`."""
-    found: list[str] = []
+    constants: list[str] = []
     taken = set(pattern.names)
 
     def named(value: AttributeValue, where: str, base: str, *, is_constant: bool = False) -> AttributeValue:
-        found.append(f"{where} = {value}")
-        if len(found) - 1 not in opened:
+        constants.append(f"{where} = {value}")
+        if len(constants) - 1 not in opened:
             return value
         name = free_name(base if base.isidentifier() else "v", taken)
         taken.add(name)
@@ -84,7 +84,7 @@ def constants_of(pattern: Pattern, opened: Collection[int]) -> tuple[Pattern, li
         inputs = [walk(each, f"input {place} of {operator}") for place, each in enumerate(value.inputs or ())]
         return value._replace(attributes=tuple(attributes), inputs=None if value.inputs is None else tuple(inputs))
 
-    return pattern._replace(root=walk(pattern.root, "")), found  # type: ignore[arg-type]
+    return pattern._replace(root=walk(pattern.root, "")), constants  # type: ignore[arg-type]
 
 
 class Cut:
@@ -185,13 +185,13 @@ def generalise(before: Model, after: Model, pattern: str) -> Generalised:
     again = [each for each in find(before, named, overlapping=True, index=old) if each.root == match.root]
     if not again:
         raise SelectorError(f"{match.root.address} does not match {named}; name the inputs in the pattern")
-    made = _Made(old, new, scope, again[0], named)
-    replacement = str(made.replacement(_end(match, output, old, scope)))
-    named = named._replace(root=_with_names(named.root, iter(made.names)))  # type: ignore[arg-type]
-    found = find(after, named, overlapping=True, index=new)
-    edited = [each.root.node.output[parsed.root.output] for each in found if not made.nodes.isdisjoint(each.nodes)]
+    pieces = _Made(old, new, scope, again[0], named)
+    replacement = str(pieces.replacement(_end(match, output, old, scope)))
+    named = named._replace(root=_with_names(named.root, iter(pieces.names)))  # type: ignore[arg-type]
+    places = find(after, named, overlapping=True, index=new)
+    edited = [each.root.node.output[parsed.root.output] for each in places if not pieces.nodes.isdisjoint(each.nodes)]
     others = " ".join(["op:*", *[f"!{spelled('output', name)}" for name in dict.fromkeys(edited)]]) if edited else ""
-    return Generalised(str(named), replacement, others, len(found) - len(edited))
+    return Generalised(str(named), replacement, others, len(places) - len(edited))
 
 
 def _is_kept(match: Match, scope: Scope) -> bool:
@@ -244,11 +244,11 @@ class _Names:
         given |= {each.name: self._fresh(each.name) for each in node.attribute if each.name and each.name not in given}
         inputs = list(call.inputs or ())
         inputs += [Anything()] * (len(node.input) - len(inputs))
-        for place, each in enumerate(inputs):
+        for place, operand in enumerate(inputs):
             name = "".join(node.input[place : place + 1])
-            if isinstance(each, Call):
-                inputs[place] = self.call(each, refs)
-            elif isinstance(each, Anything) and name:
+            if isinstance(operand, Call):
+                inputs[place] = self.call(operand, refs)
+            elif isinstance(operand, Anything) and name:
                 value = Value(Index.defining_scope(ref.scope, name), name)
                 inputs[place] = self._fresh("v", is_constant=self._literals.is_constant(value))
         operator = Operator(node.op_type or "", plain_domain(node.domain))
@@ -286,10 +286,10 @@ class _Made(Cut):
     def replacement(self, end: str) -> ValuePattern:
         """Return the replacement that computes a value of the edited graph."""
         user = NodeRef(self._scope, 0)
-        made = self._value(user, end)
+        described = self._value(user, end)
         for value in self._names.keys() - self._known:
             raise SelectorError(f'the edited place uses "{visible(value.name)}", which the pattern does not name')
-        return made
+        return described
 
     def _value(self, user: NodeRef, name: str) -> ValuePattern:
         if user.scope is not self._scope or name not in self._stays:
@@ -309,7 +309,7 @@ class _Made(Cut):
         call, old = self._calls.get(node.output, (None, None))
         if call is not None and old is not None and attribute in old.attribute:
             return dict(call.attributes)[attribute.name or ""]
-        found = super()._attribute(node, attribute)
-        if found is None:
+        wanted = super()._attribute(node, attribute)
+        if wanted is None:
             raise SelectorError(f'the value of "{visible(attribute.name or "")}" cannot be written in a pattern')
-        return found
+        return wanted

@@ -94,7 +94,7 @@ class _Parser(Scanner):
             root = self._value()
             options = root.options if isinstance(root, Either) else (root,)
             if not isinstance(root, Call | Path | Either) or not all([isinstance(one, Call | Path) for one in options]):
-                self.fail("an operator, such as Softmax($x)", at=start, found=str(root))
+                self.fail("an operator, such as Softmax($x)", at=start, instead=str(root))
             roots.append(root)
         if len(roots) > 1 and not all([not isinstance(root, Either) and final_call(root).name for root in roots]):
             self.fail('a name for each of several values, as in "Relu($x) as $a; Tanh($x) as $b"')
@@ -117,7 +117,7 @@ class _Parser(Scanner):
             if isinstance(value, Bound) and not calls:
                 return value if self.token.kind == "end" else self.fail(f"the end after {value}")
             if not isinstance(value, Call):
-                self.fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
+                self.fail("an operator, such as Gelu($x), or $x", at=0, instead=str(value))
             calls.append(value)
         if self.token.kind != "end":
             self.fail("the end")
@@ -153,7 +153,7 @@ class _Parser(Scanner):
             place = self.token.start
             most = None if self.sees("}") else self._count()
             if most is not None and most < least:
-                self.fail(f"a number of at least {least}", at=place, found=str(most))
+                self.fail(f"a number of at least {least}", at=place, instead=str(most))
             self.expect("}")
         self.expect("->")
         return least, most
@@ -190,11 +190,11 @@ class _Parser(Scanner):
         )  # fmt: skip
 
     def _output(self) -> int:
-        found = _OUTPUT.match(self.text, self.token.start)
-        if found is None:
+        number = _OUTPUT.match(self.text, self.token.start)
+        if number is None:
             return 0
-        self.go_to(found.end())
-        return int(found[1])
+        self.go_to(number.end())
+        return int(number[1])
 
     def _called(self) -> str:
         if not self.passes("as"):
@@ -271,9 +271,9 @@ class _Parser(Scanner):
         name = self._bound().name
         if name not in names:
             known = ", ".join(f"${each}" for each in names)
-            self.fail(f"a name of the pattern ({known or 'it has none'})", at=place, found=f"${name}")
+            self.fail(f"a name of the pattern ({known or 'it has none'})", at=place, instead=f"${name}")
         if function and names[name]:
-            self.fail(f"a value; ${name} is an attribute", at=place, found=f"{function} of an attribute")
+            self.fail(f"a value; ${name} is an attribute", at=place, instead=f"{function} of an attribute")
         if function:
             self.expect(")")
         if self.token.text not in _COMPARISONS:
@@ -292,7 +292,7 @@ class _Parser(Scanner):
                 place = self.token.start
                 bound = self._bound()
                 if not names.get(bound.name):
-                    self.fail("the name of an attribute", at=place, found=str(bound))
+                    self.fail("the name of an attribute", at=place, instead=str(bound))
                 return bound
             if self.token.text not in DATA_TYPE_NAMES.values():
                 self.fail("a data type, such as float16", hint=suggest(self.token.text, {*DATA_TYPE_NAMES.values()}))
@@ -306,10 +306,10 @@ class _Parser(Scanner):
         return Number(self._number(sizes=function == "size"))
 
     def _compared(self, comparison: str, names: dict[str, bool]) -> Number | Text | Bound:
-        found = _SELECTOR.match(self.text, self.at)
-        assert found is not None
+        quoted = _SELECTOR.match(self.text, self.at)
+        assert quoted is not None
         self.take()
-        if not found[1].strip():
+        if not quoted[1].strip():
             self.fail("a selector, such as op:Conv, a number or $name")
         if self.token.kind == "number":
             return Number(self._number())
@@ -319,16 +319,16 @@ class _Parser(Scanner):
             place = self.token.start
             bound = self._bound()
             if bound.name not in names:
-                self.fail("a name of the pattern", at=place, found=str(bound))
+                self.fail("a name of the pattern", at=place, instead=str(bound))
             return bound
-        selector = found[1].strip()
+        selector = quoted[1].strip()
         try:
             terms = parse_selector(selector).terms or ()
         except SelectorError as error:
-            self.fail("a selector, such as op:Conv", found=selector, hint=str(error))
+            self.fail("a selector, such as op:Conv", instead=selector, hint=str(error))
         if any(not each.key and "(" in each.value.text and not each.value.quoted for each in terms):
-            self.fail("terms such as op:Conv, or a name in quotes", found=selector)
-        self.go_to(found.end())
+            self.fail("terms such as op:Conv, or a name in quotes", instead=selector)
+        self.go_to(quoted.end())
         return Text(selector)
 
     def _number(self, *, sizes: bool = False) -> float:
@@ -350,7 +350,7 @@ class _Parser(Scanner):
         try:
             return text if kind == "word" else str(json.loads(text))
         except ValueError:
-            self.fail("a text in the syntax of JSON", at=start, found=text)
+            self.fail("a text in the syntax of JSON", at=start, instead=text)
 
     def _count(self) -> int:
         if not self.token.text.isdecimal() or len(self.token.text) > _DIGITS:
@@ -361,12 +361,12 @@ class _Parser(Scanner):
         self, first: str, item: Callable[[], _T], last: str, mark: str = ",", *, may_be_empty: bool = False
     ) -> list[_T]:
         self.expect(first)
-        found: list[_T] = []
+        items: list[_T] = []
         if may_be_empty and self.passes(last):
-            return found
-        found.append(item())
+            return items
+        items.append(item())
         while self.sees(mark):
             self.take()
-            found.append(item())
+            items.append(item())
         self.expect(last, or_else=f'"{mark}" or ')
-        return found
+        return items

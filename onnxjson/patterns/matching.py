@@ -50,7 +50,7 @@ from onnxjson.patterns.mismatches import (
     with_goals,
     with_inputs,
 )
-from onnxjson.patterns.nodes import Nodes, Value, is_calling, new_value
+from onnxjson.patterns.nodes import Nodes, Value, is_calling, new_ref, positions_calling
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -102,7 +102,13 @@ class Matcher:
         if not all(self._names.values()):
             return ()
         names, slot = self._names[id(call)], call.output
-        return [ref for ref in self.candidates() if slot < len(ref.node.output) and ref.node.output[slot] in names]
+        refs = [
+            new_ref((scope, at))
+            for scope in self._nodes.index.scopes
+            for at in positions_calling(scope, call.operators)
+            if not names.isdisjoint(scope.graph.node[at].output[slot : slot + 1])
+        ]
+        return self._nodes.index.in_order(refs)
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.
@@ -181,7 +187,7 @@ class Matcher:
             return miss(state, lambda: f"{called(user)} has no input {slot}, the pattern needs {want}", user)
         if isinstance(want, Call | Path):
             return self._produced(want, name, user, slot, state)
-        value = new_value((Index.defining_scope(user.scope, name), name))
+        value = self._nodes.value(user.scope, name)
         if isinstance(want, Bound):
             return self._bound(want, value, user, state)
         assert isinstance(want, Number | Elements)
@@ -272,15 +278,15 @@ class Matcher:
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
     ) -> State | Iterator[State] | None:
         names = ref.node.input
-        there = len(names)
-        while there and not names[there - 1]:
-            there -= 1
-        if there > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
-            missed = miss(state, partial(mismatches.more_inputs, ref, there, len(wanted)), ref)
+        given = len(names)
+        while given and not names[given - 1]:
+            given -= 1
+        if given > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
+            missed = miss(state, partial(mismatches.more_inputs, ref, given, len(wanted)), ref)
             if missed is None:
                 return None
             state = missed
-        count = max(len(wanted), there)
+        count = max(len(wanted), given)
         if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
             return with_inputs(state, wanted, range(len(wanted)), ref)
         orders = self._orders(wanted, count, ref, is_exact=not state.slack)
@@ -312,11 +318,11 @@ class Matcher:
         if isinstance(want, Call | Path):
             return name in self._names[id(final_call(want))]
         if isinstance(want, Number | Elements):
-            return self._literals.is_like(Value(Index.defining_scope(user.scope, name), name), want)
+            return self._literals.is_like(self._nodes.value(user.scope, name), want)
         return (
             not isinstance(want, Bound)
             or not want.is_constant
-            or self._literals.is_constant(Value(Index.defining_scope(user.scope, name), name))
+            or self._literals.is_constant(self._nodes.value(user.scope, name))
         )
 
     def _ways(self, want: Path, last: NodeRef, state: State) -> Iterator[State]:

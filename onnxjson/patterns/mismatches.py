@@ -131,24 +131,24 @@ class Conditions:
                 return self._compared(condition, wanted, bound, elements or ())
         if not condition.function:
             return self._produced(condition, bound)
-        found = self._found(condition.function, bound)
-        if found is None:
+        actual = self._found(condition.function, bound)
+        if actual is None:
             unknown = f'{condition.function} of "{visible(bound.name)}" is not known'
             return f"{unknown}; `onnxjson rewrite infer-shapes` adds types"
         if isinstance(wanted, Bound):
             number = bindings.get(wanted.name)
-            is_same = isinstance(number, Attribute) and DATA_TYPES.get(found) == value_of(number)
+            is_same = isinstance(number, Attribute) and DATA_TYPES.get(actual) == value_of(number)
             holds = is_same == (condition.comparison == "=")
         elif isinstance(wanted, Elements):
-            fits = len(found) == len(wanted.items) and all(
-                [want is None or want == each for each, want in zip(found, wanted.items, strict=True)]
+            fits = len(actual) == len(wanted.items) and all(
+                [want is None or want == each for each, want in zip(actual, wanted.items, strict=True)]
             )
             holds = fits == (condition.comparison == "=")
         else:
-            holds = _COMPARE[condition.comparison](found, wanted.value)
+            holds = _COMPARE[condition.comparison](actual, wanted.value)
         if holds:
             return None
-        text = visible(str(list(found) if isinstance(found, tuple) else found))
+        text = visible(str(list(actual) if isinstance(actual, tuple) else actual))
         if condition.function == "users" and bound.scope is not None:
             uses = self._index.consumers(bound.scope, bound.name)
             places = [f'"{visible(_user(use.scope, use.position))}"' for use in uses]
@@ -210,10 +210,10 @@ def _property(function: str, stated: Type | None) -> Any:
     if function == "rank":
         return len(shape)
     size = 1
-    for each in shape:
-        if not isinstance(each, int):
+    for length in shape:
+        if not isinstance(length, int):
             return None
-        size *= each
+        size *= length
     return size
 
 
@@ -243,10 +243,10 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
     return f'"{visible(name)}" {source}, the pattern needs {operators(want)}'
 
 
-def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
+def more_inputs(ref: NodeRef, given: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
-    return f'{called(ref)} has {counted(there, "input")}, the pattern mentions {mentioned} ("..." matches others)'
+    return f'{called(ref)} has {counted(given, "input")}, the pattern mentions {mentioned} ("..." matches others)'
 
 
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
@@ -265,12 +265,12 @@ def no_path(want: Path, name: str) -> str:
     return f'"{visible(name)}" is not computed from {want.start} {length}'
 
 
-def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: AttributeValue) -> str:
+def attribute_differs(ref: NodeRef, name: str, attribute: Attribute | None, want: AttributeValue) -> str:
     """An attribute is missing or has another value."""
-    if found is None:
+    if attribute is None:
         return f"{called(ref)} has no attribute {visible(name)}"
-    text = attribute_text(found)
-    shown = "another value" if text is None or isinstance(value_of(found), bytes) else visible(text)
+    text = attribute_text(attribute)
+    shown = "another value" if text is None or isinstance(value_of(attribute), bytes) else visible(text)
     return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"
 
 
@@ -290,17 +290,17 @@ def mistakes(
     known = {operator_name(domain, name) for domain, names in table.operators.items() for name in names} | {*used}
     plain = {each.rpartition("::")[2]: each for each in sorted(known, key=used.__contains__)}
     for call in dict.fromkeys([call for variant in pattern.variants for call in variant.calls]):
-        for each in call.operators:
-            name, other = operator_name(each.domain, each.name), plain.get(each.name, "")
+        for wanted in call.operators:
+            name, other = operator_name(wanted.domain, wanted.name), plain.get(wanted.name, "")
             is_meant = is_rule or any(str(one) == other for one in call.operators)
-            if name in used or each.name == "*" or (is_meant and name in known):
+            if name in used or wanted.name == "*" or (is_meant and name in known):
                 continue
-            if other in used or (other and each.domain in table.operators and name not in known):
+            if other in used or (other and wanted.domain in table.operators and name not in known):
                 yield f'the operator is called "{visible(other)}", not "{visible(name)}"'
-            elif each.domain in table.operators and name not in known:
+            elif wanted.domain in table.operators and name not in known:
                 hint = suggest(name, known) or f"write ${name} for any value" * (name.islower() and name.isidentifier())
                 yield _unknown(f'operator is called "{visible(name)}"', hint)
-            elif name not in known and not any(one.startswith(f"{each.domain}::") for one in used):
+            elif name not in known and not any(one.startswith(f"{wanted.domain}::") for one in used):
                 yield from [_unknown(f'node calls "{visible(name)}"', hint) for hint in [suggest(name, used)] if hint]
         versions = [table.rows(each.domain, each.name) for each in call.operators]
         rows = [row for each in versions for row in each] if all(versions) else []

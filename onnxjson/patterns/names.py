@@ -175,18 +175,18 @@ def value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
 
 def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
     """Return the constants of a graph that share a name, dense before sparse, with their addresses."""
-    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
+    known: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
     if isinstance(scope.graph, Function):
-        return found
+        return known
     dense, sparse_ones = scope.initializers, scope.sparse_initializers
     counts = (len(scope.graph.initializer), len(scope.graph.sparse_initializer))
     if counts != (len(dense), len(sparse_ones)) or not dense.keys().isdisjoint(sparse_ones):
         for position, tensor in enumerate(scope.graph.initializer):
-            found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
+            known.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
         for position, sparse in enumerate(scope.graph.sparse_initializer):
             name = sparse.values.name if sparse.values is not None else None
-            found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
-    return {name: constants for name, constants in found.items() if len(constants) > 1}
+            known.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
+    return {name: constants for name, constants in known.items() if len(constants) > 1}
 
 
 def value_ref(scope: Scope, name: str) -> TensorRef:

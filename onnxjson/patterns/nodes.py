@@ -125,25 +125,25 @@ class Literals:
         shown = ", ".join([visible(str(each)) for each in elements[:_SHOWN]])
         return f"[{shown}, ...]" if len(elements) > _SHOWN else f"[{shown}]"
 
-    def _fit(self, found: Sequence[object], wanted: Sequence[float | str | None]) -> bool:
-        return found == wanted or (
-            len(found) == len(wanted)
+    def _fit(self, elements: Sequence[object], wanted: Sequence[float | str | None]) -> bool:
+        return elements == wanted or (
+            len(elements) == len(wanted)
             and all(
                 [
                     want is None
                     or (isinstance(each, int | float) and isinstance(want, int | float) and self._is_close(each, want))
                     or (isinstance(want, str) and each == want)
-                    for each, want in zip(found, wanted, strict=True)
+                    for each, want in zip(elements, wanted, strict=True)
                 ]
             )
         )
 
-    def _is_close(self, found: float, wanted: float) -> bool:
-        if found == wanted or (found != found and wanted != wanted):
+    def _is_close(self, number: float, wanted: float) -> bool:
+        if number == wanted or (number != number and wanted != wanted):
             return True
-        if isinstance(found, int) and isinstance(wanted, int):
+        if isinstance(number, int) and isinstance(wanted, int):
             return False
-        return abs(found - wanted) <= self._tolerance * max(abs(found), abs(wanted)) < float("inf")
+        return abs(number - wanted) <= self._tolerance * max(abs(number), abs(wanted)) < float("inf")
 
 
 def _small_elements(constant: Constant) -> Sequence[Any] | None:
@@ -204,9 +204,9 @@ class Nodes:
         inputs = list(enumerate(call.inputs or ()))
         calls = [(slot, self.names(final_call(each))) for slot, each in inputs if isinstance(each, Call | Path)]
         numbers = [(slot, each) for slot, each in inputs if isinstance(each, Number | Elements)]
-        found: set[str] = set()
+        described: set[str] = set()
         if not all([names for _, names in calls]):
-            return found
+            return described
         is_ordered = not any([each.name == "*" or is_commutative(each.domain, each.name) for each in call.operators])
         output = call.output
         for scope in self.index.scopes:
@@ -221,8 +221,8 @@ class Nodes:
                     if output < len(node.output) and (
                         not numbers or self._has_numbers(scope, given, numbers, is_ordered=is_ordered)
                     ):
-                        found.add(node.output[output])
-        return found
+                        described.add(node.output[output])
+        return described
 
     def _has_numbers(
         self, scope: Scope, names: Sequence[str], wanted: Sequence[tuple[int, Number | Elements]], *, is_ordered: bool
@@ -231,11 +231,16 @@ class Nodes:
         known = self.literals.known(scope) or names
         for slot, want in wanted:
             for name in names[slot : slot + 1] if is_ordered else names:
-                if name and name in known and is_like(new_value((Index.defining_scope(scope, name), name)), want):
+                if name and name in known and is_like(self.value(scope, name), want):
                     break
             else:
                 return False
         return True
+
+    def value(self, scope: Scope, name: str) -> Value:
+        """Return the value that a name stands for in a graph."""
+        is_inner = scope.outer is None and (name in scope.producers or name in scope.initializers)
+        return new_value((scope if is_inner else Index.defining_scope(scope, name), name))
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
         """Return the node that produces a value; see `Index.producer`."""
@@ -254,11 +259,11 @@ class Nodes:
 
     def binds(self, name: str, want: AttributeValue, ref: NodeRef, bindings: Bindings) -> bool:
         """Whether an attribute of a node fits; if the pattern names it, bind the name."""
-        found = self.attribute(ref, name)
-        if found is None or not isinstance(want, Bound):
-            return found is not None and self.literals.has(found, want)
-        before = bindings.setdefault(want.name, found)
-        return before is found or (isinstance(before, Attribute) and value_of(before) == value_of(found))
+        attribute = self.attribute(ref, name)
+        if attribute is None or not isinstance(want, Bound):
+            return attribute is not None and self.literals.has(attribute, want)
+        before = bindings.setdefault(want.name, attribute)
+        return before is attribute or (isinstance(before, Attribute) and value_of(before) == value_of(attribute))
 
     def is_optional(self, ref: NodeRef, slot: int) -> bool:
         """Whether the input of a node at a position may be omitted."""

@@ -138,7 +138,6 @@ class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     keywords: Annotated[
         dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
     ] = {}
-    written: Annotated[str, Meta(description="The sign between its operands, such as @.")] = ""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,14 +181,14 @@ def read_rules(path: Path) -> list[Rule]:
     """
     if not path.exists():
         raise MissingInputError(f"'{visible(str(path), None)}' does not exist")
-    found = [_read(each) for each in sorted(path.glob("*.json"))] if path.is_dir() else [_read(path)]
-    if not found:
+    rules = [_read(each) for each in sorted(path.glob("*.json"))] if path.is_dir() else [_read(path)]
+    if not rules:
         raise MissingInputError(f"'{visible(str(path), None)}' has no rules: no file in it ends in .json")
-    for name, count in Counter(rule.id for rule in found).items():
+    for name, count in Counter(rule.id for rule in rules).items():
         if count > 1:
             called = visible(str(path), None)
             raise DecodeError(f"{called}: {count} rules have the id '{visible(name)}'; rename them")
-    return found
+    return rules
 
 
 def rule_bytes(rule: Rule) -> bytes:

@@ -164,10 +164,10 @@ class _Words:
         return Value(_unescaped(quoted[1]), quoted=True)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        assert found is not None  # each of these patterns also matches the empty text
-        self._at = found.end()
-        return found[0]
+        taken = pattern.match(self._text, self._at)
+        assert taken is not None  # each of these patterns also matches the empty text
+        self._at = taken.end()
+        return taken[0]
 
 
 def _called(text: str) -> str:
@@ -221,7 +221,7 @@ def outline_nodes(index: Index, key: str) -> dict[str, list[NodeRef]]:
     the names of repeats without ``{i}``, whole and without the scopes around, alone and with a round in brackets,
     from 0.
     """
-    found: dict[str, list[NodeRef]] = {}
+    by_text: dict[str, list[NodeRef]] = {}
     for number, (_, line) in enumerate(index.model.outline(infer=True).walk(), 1):
         texts: dict[str, Sequence[NodeRef]] = {}
         if key == "block":
@@ -230,14 +230,14 @@ def outline_nodes(index: Index, key: str) -> dict[str, list[NodeRef]]:
             texts = {str(number): line.nodes}
         elif line.repeat > 1:
             name = line.name.replace("{i}", "").rstrip("._-")
-            for each in dict.fromkeys((name, _SEPARATORS.split(name)[-1])):
-                texts[each] = line.nodes
+            for called in dict.fromkeys((name, _SEPARATORS.split(name)[-1])):
+                texts[called] = line.nodes
                 for place in range(line.repeat):  # that of each round of a repeat around it
-                    texts[f"{each}[{place}]"] = [ref for nodes in line.rounds[place :: line.repeat] for ref in nodes]
+                    texts[f"{called}[{place}]"] = [ref for nodes in line.rounds[place :: line.repeat] for ref in nodes]
         for text, refs in texts.items():
             same = [NodeRef(index.by_address[ref.scope.address], ref.position) for ref in refs]
-            found.setdefault(text, []).extend(same)
-    return found
+            by_text.setdefault(text, []).extend(same)
+    return by_text
 
 
 def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:

@@ -65,14 +65,14 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
             raise SelectorError(f"{_called(parsed)} is {kind_of(element.value)}; a node is expected")
         return (_node_at(index, element.address),)
     search = _Search(index, parsed)
-    found = search.nodes()
-    if not found and re.fullmatch(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+", selector):
+    refs = search.nodes()
+    if not refs and re.fullmatch(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+", selector):
         return select_nodes(model, index, f"@{selector}", one=one)  # an address as it is written in messages
-    if not found:
+    if not refs:
         raise search.nothing()
-    if one and len(found) > 1:
-        raise _too_many(parsed, "node", [_node_text(ref) for ref in found])
-    return tuple(found)
+    if one and len(refs) > 1:
+        raise _too_many(parsed, "node", [_node_text(ref) for ref in refs])
+    return tuple(refs)
 
 
 def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
@@ -96,10 +96,10 @@ def select_tensors(model: Model, index: Index, selector: str) -> list[TensorRef]
     if parsed.regex is None and (name is None or name.quoted or not has_wildcards(name.text)):
         return [select_tensor(model, index, selector)]
     search = _Search(index, parsed)
-    found = search.tensors(of_nodes=True)
-    if not found:
+    tensors = search.tensors(of_nodes=True)
+    if not tensors:
         raise search.nothing()
-    return found
+    return tensors
 
 
 def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | TensorRef:
@@ -153,12 +153,12 @@ class _Search:
         terms = selector.terms or ()
         # The first that must hold finds the nodes; the others keep some of them, in their order.
         first = next((term for term in terms if not term.negated), None)
-        found = self._refs if first is None else self._having(first)
+        refs = self._refs if first is None else self._having(first)
         for term in terms:
             if term is not first:
                 having = set(self._having(term))
-                found = [ref for ref in found if (ref in having) != term.negated]
-        return list(found)
+                refs = [ref for ref in refs if (ref in having) != term.negated]
+        return list(refs)
 
     def _nodes_called(self, way: "_Way", key: str) -> Sequence[NodeRef]:
         if way.exact is not None:
@@ -203,11 +203,11 @@ class _Search:
             return [ref for ref, its in shapes if any(terms.has_dims(each, value.text) for each in its)]
         for exact, fits in _ways(value):
             if exact is not None:
-                found = self._in_scopes(terms.nodes_having(self._index, term.key, exact))
+                refs = self._in_scopes(terms.nodes_having(self._index, term.key, exact))
             else:
-                found = [ref for ref in self._refs if any(map(fits, terms.property_texts(ref, term.key)))]
-            if found:
-                return found
+                refs = [ref for ref in self._refs if any(map(fits, terms.property_texts(ref, term.key)))]
+            if refs:
+                return refs
         return []
 
     def _in_outline(self, term: terms.Term) -> Sequence[NodeRef]:
@@ -226,11 +226,11 @@ class _Search:
     def _matching(self, pattern: str) -> Sequence[NodeRef]:
         model, index = self._index.model, self._index
         nodes = Nodes(model, index, TOLERANCE)
-        found = [
+        variants = [
             Matcher(nodes, variant, lambda text: select_nodes(model, index, text))
             for variant in parse_pattern(pattern).variants
         ]
-        return self._in_scopes([match.root for match in matches(found, overlapping=True)])
+        return self._in_scopes([match.root for match in matches(variants, overlapping=True)])
 
     def _having_attribute(self, term: terms.Term) -> list[NodeRef]:
         wanted = term.attribute_value
@@ -242,11 +242,11 @@ class _Search:
                 continue
             if wanted is None:
                 return list(dict.fromkeys([ref for ref, _ in having]))
-            found = [ref for ref, attribute in having if terms.has_value(attribute, wanted.text)]
-            if not found and not wanted.quoted and has_wildcards(wanted.text):
+            refs = [ref for ref, attribute in having if terms.has_value(attribute, wanted.text)]
+            if not refs and not wanted.quoted and has_wildcards(wanted.text):
                 like = cache(Wildcards(wanted.text).matches)
-                found = [ref for ref, attribute in having if like(terms.attribute_text(attribute) or "")]
-            return list(dict.fromkeys(found))
+                refs = [ref for ref, attribute in having if like(terms.attribute_text(attribute) or "")]
+            return list(dict.fromkeys(refs))
         return []
 
     def tensors(self, *, of_nodes: bool) -> list[TensorRef]:
@@ -257,27 +257,27 @@ class _Search:
         else:
             ways = _ways(selector.name or terms.Value("", quoted=True))
         for exact, fits in ways:
-            found: list[TensorRef] = []
+            tensors: list[TensorRef] = []
             for scope in self._scopes:
                 if exact is not None:
                     names = [exact] if scope.defines(exact) else []
                 else:
                     names = [name for name in scope.defined_names if fits(name)]
                 wanted = names if of_nodes else [name for name in names if scope.producer_position(name) is None]
-                found += value_refs(scope, wanted)
-            if found:
-                return found
+                tensors += value_refs(scope, wanted)
+            if tensors:
+                return tensors
         return []
 
-    def only(self, found: Sequence[TensorRef]) -> TensorRef:
+    def only(self, tensors: Sequence[TensorRef]) -> TensorRef:
         """Return the only tensor that was found; raise SelectorError if there is none, or if there are several."""
-        if not found:
+        if not tensors:
             raise self.nothing()
-        if len(found) > 1:
+        if len(tensors) > 1:
             raise _too_many(
-                self._selector, "tensor", [f'@{visible(ref.address, 200)} ("{visible(ref.name)}")' for ref in found]
+                self._selector, "tensor", [f'@{visible(ref.address, 200)} ("{visible(ref.name)}")' for ref in tensors]
             )
-        return found[0]
+        return tensors[0]
 
     def nothing(self) -> NoMatchError:
         """Return the error for a selector that finds nothing, with suggestions."""
@@ -318,12 +318,12 @@ class _Search:
             texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
         if term.key == "match":
-            found = mistakes(
+            mistaken = mistakes(
                 parse_pattern(term.value.text),
                 self._index.operator_counts(),
                 opsets=imported_versions(self._index.model),
             )
-            return next(found, "`onnxjson find --why` shows what nearly matches")
+            return next(mistaken, "`onnxjson find --why` shows what nearly matches")
         if term.key in terms.OUTLINE_KEYS:
             texts = set(filter(None, self._outline_nodes(term.key)))
             if term.key == "line" and texts:

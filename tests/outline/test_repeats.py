@@ -152,6 +152,68 @@ def test_names_in_a_graph_inside_differ_from_those_around_it() -> None:
     assert not outer & {line.partition(" = ")[0].strip() for line in found if line.startswith("   ")}
 
 
+def branches(value: str, one: str, other: str) -> str:
+    """A node that chooses between two graphs of two lines."""
+    graphs = [f"{name} () => (float[2,6,8] {name}) {{ {text} }}" for name, text in (("t", one), ("f", other))]
+    return f"{value} = If (c) <then_branch = {graphs[0]}, else_branch = {graphs[1]}>"
+
+
+def test_graphs_that_are_equal_but_for_numbers_and_weights_are_one() -> None:
+    one, other = "u = MatMul(x, a) t = Mul(u, u)", "w = MatMul(x, b) f = Mul(w, w)"
+    found = outline(branches("out", one, other), K, inputs="float[2,6,8] x, bool c")
+    assert found.texts()[1:] == [
+        "out = If(c): float32[2,6,8]",
+        "  then_branch, else_branch:",
+        "    h = x @ a",
+        "    t = h * h",
+    ]
+    graphs = found.lines[1].lines
+    assert [len(line.nodes) for line in (found.lines[1], *graphs, *graphs[0].lines)] == [5, 4, 2, 2]
+
+
+def test_graphs_that_consume_their_values_in_another_order_are_two() -> None:
+    one, other = "u = Relu(x) v = Tanh(u) t = Sub(u, v)", "u = Relu(x) v = Tanh(u) f = Sub(v, u)"
+    found = lines(branches("out", one, other), inputs="float[2,6,8] x, bool c")
+    assert [line for line in found if line.endswith(":")] == ["  then_branch:", "  else_branch:"]
+
+
+def test_equal_graphs_list_the_values_around_them() -> None:
+    text = "y = Relu(x) z = Tanh(x) " + branches("p", "u = Exp(y) t = Mul(u, u)", "w = Exp(z) f = Mul(w, w)")
+    found = lines(f"{text} q = Add(p, y) out = Add(q, z)", inputs="float[2,6,8] x, bool c")
+    assert {"y = Relu(x)", "h = Tanh(x)", "    z = Exp((y, h))"} <= set(found)
+
+
+def test_rounds_with_other_graphs_are_no_repeat() -> None:
+    def rounds(second: str) -> list[str]:
+        text = ""
+        for number, name in enumerate(("Exp", second, "Exp", second)):
+            start, end = f"y{number}" if number else "x", "out" if number == 3 else f"y{number + 1}"
+            inner = f"u = {name}({start}) v = Softmax(u)"
+            text += branches(f"i{number}", f"{inner} t = Mul(u, v)", f"{inner} f = Sub(u, v)")
+            text += f" n{number} = Neg(i{number}) {end} = Softmax(n{number}) "
+        return lines(text, inputs="float[2,6,8] x, bool c")
+
+    assert rounds("Exp")[0].startswith("repeat 4")
+    assert rounds("Tanh")[0].startswith("repeat 2")
+    kinds = [line.partition(" = ")[2].partition("(")[0] for line in rounds("Tanh") if "Exp(" in line or "Tanh(" in line]
+    assert kinds == ["Exp", "Exp", "Tanh", "Tanh"]
+
+
+def test_a_value_that_a_graph_consumes_keeps_its_name_until_there() -> None:
+    graph = branches("p", "u = Exp(y) t = Mul(u, u)", "w = Log(y) f = Mul(w, w)")
+    text = f"y = Relu(x) a = Exp(y) b = Add(a, a) d = Softmax(b) e = Mul(d, d) {graph} out = Add(p, e)"
+    assert read_back(outline(text.replace("(c)", "(x)"), inputs="float[2,6,8] x")) == []
+
+
+def test_repeats_that_share_a_line_do_not_overlap() -> None:
+    calls = ["Max", "Min", "Max", "Min", "Max", "Mean", "Max", "Mean", "Max"]
+    values = ["x", *[f"v{number}" for number in range(1, len(calls))], "out"]
+    nodes = [f"{values[at + 1]} = {call}({values[at]}, {values[at]})" for at, call in enumerate(calls)]
+    found = outline(" ".join(nodes))
+    assert [line.repeat for line in found.lines[1:]] == [2, 2, 1]
+    assert [len(line.nodes) for line in found.lines[1:]] == [4, 4, 1]
+
+
 def test_long_lists_of_what_differs_are_shortened() -> None:
     block = "x{j} = Reshape(x{i}, s{i}) y{j} = Relu(x{j}) z{j} = Tanh(y{j}) w{j} = Add(x{j}, z{j}) "
     text = "".join(
