@@ -159,12 +159,12 @@ class Folded:
         """Add errors of a model in which nodes of subgraphs are replaced: those in other places in the nodes around."""
         kept = {each.address for each in self._kept}
         new: list[Finding] = []
-        for each in findings:
-            place = self._place(each.address)
-            if place is None or each.address in kept or self._cause(self._followed, each.address) is not None:
+        for finding in findings:
+            place = self._place(finding.address)
+            if place is None or finding.address in kept or self._cause(self._followed, finding.address) is not None:
                 continue
             owner = _outermost_owner(place[0])
-            new += [each] if owner is not None and owner in around else []
+            new += [finding] if owner is not None and owner in around else []
         self._add(new, _Followed(self._index))
 
     def add_hidden(self, findings: Sequence[Finding]) -> None:

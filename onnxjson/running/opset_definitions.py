@@ -55,14 +55,14 @@ def _inner_types(graph: "GraphProto") -> "list[ValueInfoProto]":
     A name with several types is left out: the inliner then refuses the model.
     """
     known = {each.name for each in (*graph.input, *graph.value_info, *graph.output)}
-    found: dict[str, list[ValueInfoProto]] = {}
+    types_by_name: dict[str, list[ValueInfoProto]] = {}
     for node in nodes_of(graph):
         for inner in bodies_of(node):
             for each in (*inner.input, *inner.value_info, *inner.output):
-                found.setdefault(each.name, []).append(each)
+                types_by_name.setdefault(each.name, []).append(each)
     return [
         types[0]
-        for name, types in found.items()
+        for name, types in types_by_name.items()
         if name not in known and len({each.type.SerializeToString(deterministic=True) for each in types}) == 1
     ]
 
