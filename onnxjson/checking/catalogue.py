@@ -193,6 +193,7 @@ _OF_TEXTS: Final = {
     "unknown-attribute missing-attribute input-count output-count missing-input",
     "naming": "missing-name duplicate-name",
     "security": "missing-location unusable-blob",
+    "change": "interface-breaking interface-compatible outputs-differ",
 }
 
 _FAMILY: Final = {code: family for family, codes in _OF_TEXTS.items() for code in codes.split()} | {

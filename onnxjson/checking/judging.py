@@ -1,6 +1,7 @@
 """Judge models by a policy: rules, budgets, what is ignored, what the base already has; the gate for a whole change."""
 
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -14,7 +15,9 @@ from onnxjson.checking.cost import Cost, cost_of, known_dims
 from onnxjson.checking.linting import Rule, Subject, lint
 from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget
 from onnxjson.diffing.difference import diff_models
+from onnxjson.diffing.interface_changes import InterfaceChange, interface_changes
 from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
@@ -35,6 +38,11 @@ _SECONDS: Final = 120.0
 
 BUDGET: Final = "budget"
 """Start of the codes of findings about budgets, such as ``budget:macs``."""
+
+BREAKING: Final = "interface-breaking"
+COMPATIBLE: Final = "interface-compatible"
+DIFFERENT: Final = "outputs-differ"
+"""Codes of the findings about a change, which a policy may ignore or raise to errors."""
 
 FORMAT: Final = "onnxjson-gate/1"
 
@@ -90,17 +98,19 @@ def judged(
     return Judged(path, model, folder, file_bytes, cost_of(model, folder, dims, details=False) if needs_cost else None)
 
 
-def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tuple[Judged, list[str]]:
+def measure(
+    policy: Policy, judged: Judged, file: Path, base: Path | None, outputs: "Outputs | None" = None
+) -> tuple[Judged, list[str]]:
     """Run a model for the budgets that need it; return it with the results, and why something could not be measured.
 
-    Without such a budget nothing runs. `file` is that of the model, `base` the file of the base, for differences.
+    Without such a budget nothing runs. `file` is that of the model, `base` that of the base, for the difference unless
+    `outputs` has it.
     """
     if not OF_RUNS & policy.budgets.keys():
         return judged, []
     from statistics import median
 
     from onnxjson.running.model_run import run
-    from onnxjson.running.verification import verify
 
     measured: dict[str, Value] = {}
     problems: list[str] = []
@@ -109,17 +119,65 @@ def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tu
         if "latency" in policy.budgets:
             times = run(file, dims=dims, repeat=_REPEAT, timeout=_SECONDS).times
             measured["latency"] = median(times) if times else None
-        if "difference" in policy.budgets and base is not None:
-            result = verify(base, file, dims=dims, timeout=_SECONDS)
-            worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
-            known = [each for each in worst if each is not None]
-            is_complete = len(known) == len(worst) and all([each.verdict != "failed" for each in result.runs])
-            is_complete = is_complete and not result.uncompared
-            measured["difference"] = max(known, default=0.0) if is_complete else None
-            problems += [each.problem for each in result.runs if each.problem][:1]
     except OnnxJsonError as error:
         problems.append(str(error))
+    if "difference" in policy.budgets and base is not None:
+        outputs = outputs or compare_outputs(base, file, dims, _SECONDS)
+        measured["difference"] = outputs.largest
+        problems += [outputs.text] if outputs.largest is None else []
     return replace(judged, measured=measured), problems
+
+
+class Outputs(NamedTuple):
+    """What is known about the outputs of a model beside those of its base."""
+
+    verdict: Literal["equal", "different", "not-compared"]
+    words: str
+    """``equal in 3 runs, largest difference 4e-07``."""
+    detail: str = ""
+    """Why, or which; visible."""
+    largest: float | None = None
+    """The largest absolute difference; None if that is not known."""
+
+    @property
+    def text(self) -> str:
+        """One sentence, visible."""
+        return f"outputs {self.words}" + (f": {self.detail}" if self.detail else "")
+
+
+def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: float) -> Outputs:
+    """Run two models on the same random inputs, in a sandbox, for at most some seconds."""
+    from onnxjson.running.verification import verify
+
+    begin = time.monotonic()
+    try:
+        result = verify(base, file, dims=dims, timeout=seconds)
+    except OnnxJsonError as error:
+        return Outputs("not-compared", "not compared", str(error))
+    runs, missing = len(result.runs), [each.name for each in result.outputs if each.target_name is None]
+    worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
+    known = [each for each in worst if each is not None]
+    is_complete = len(known) == len(worst) and not result.uncompared
+    is_complete = is_complete and all([each.verdict != "failed" for each in result.runs])
+    largest = max(known, default=0.0) if is_complete else None
+    if result.equal and not missing:
+        figure = f"largest difference {largest:.2g}" if largest else "no difference"
+        return Outputs("equal", f"equal in {counted(runs, 'run')}, {figure}", largest=largest)
+    if differing := [each for each in result.outputs if each.failed]:
+        names = [
+            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {size:.3g}")
+            for each, size in zip(result.outputs, worst, strict=True)
+            if each in differing
+        ]
+        return Outputs("different", f"differ in {result.failed:,} of {counted(runs, 'run')}", listed(names, 3), largest)
+    if missing:
+        return Outputs("not-compared", "not compared", f'the head has no "{visible(missing[0])}"')
+    problems = [each.problem for each in result.runs if each.problem]
+    if problems and time.monotonic() - begin >= seconds:
+        return Outputs("not-compared", "not compared", f"{seconds:g} s were not enough (--verify-seconds)")
+    if problems:
+        return Outputs("different", f"fail in {result.failed:,} of {counted(runs, 'run')}", problems[0])
+    return Outputs("not-compared", "not compared", result.doubt or "no run of both models ended")
 
 
 def _largest(compared: Comparison) -> float | None:
@@ -127,6 +185,22 @@ def _largest(compared: Comparison) -> float | None:
     if compared.problem is not None or compared.nonfinite:
         return None
     return compared.largest_absolute or 0.0
+
+
+def change_findings(
+    policy: Policy, path: str, interface: Sequence[InterfaceChange], outputs: Outputs | None = None
+) -> list[Finding]:
+    """Return the findings about a change: of the interface, and that outputs differ; warnings unless a policy says."""
+    said = [(BREAKING if each.is_breaking else COMPATIBLE, each.text) for each in interface]
+    if outputs is not None and outputs.verdict == "different":
+        said.append((DIFFERENT, outputs.text))
+    severities = [(code, text, policy.severity(path, code, "warning")) for code, text in said]
+    ignored = {each.code for each in policy.ignored if fnmatchcase(path, each.path) and not each.where}
+    return [
+        Finding(severity=severity, code=code, message=text, file=path)
+        for code, text, severity in severities
+        if severity is not None and code not in ignored
+    ]
 
 
 def findings_of(
@@ -268,6 +342,9 @@ class ModelResult(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()
     problems: tuple[str, ...] = ()
     """What could not be compared, made visible."""
+    interface: tuple[InterfaceChange, ...] = ()
+    outputs: Outputs | None = None
+    """None if only one side has the model."""
 
     @property
     def passes(self) -> bool:
@@ -296,7 +373,7 @@ class GateResult(NamedTuple):
 def judge_change(
     policy: Policy, result: ModelResult, checks: Sequence[Iterable[Finding]], alignment: Alignment | None
 ) -> ModelResult:
-    """Return a result with findings and verdicts about the model of the head.
+    """Return a result with findings and verdicts about the model of the head; `result` has the outputs already.
 
     `checks` are the findings of ``check`` about base and head; `alignment` is None for a new or a removed model.
     """
@@ -309,7 +386,9 @@ def judge_change(
         codes = {each.code for each in of_head}
         of_base, _ = findings_of(policy, replace(before, path=after.path), checks[0], codes)
         fresh = new_findings(of_head, of_base, alignment)
+    interface = () if alignment is None else tuple(interface_changes(alignment))
     verdicts = tuple(verdicts_of(policy, after, before))
-    findings = (*fresh, *budget_findings(verdicts, after.path))
+    of_change = change_findings(policy, after.path, interface, result.outputs)
+    findings = (*of_change, *fresh, *budget_findings(verdicts, after.path))
     known = len(of_head) - len(fresh)
-    return result._replace(findings=findings, known=known, ignored=ignored, verdicts=verdicts)
+    return result._replace(findings=findings, known=known, ignored=ignored, verdicts=verdicts, interface=interface)

@@ -48,7 +48,7 @@ class _Wanted(NamedTuple):
     "--policy FILE", "Also run the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"
 )
 @options.option("--select NAME,...", "Also run these rules: all, families, codes; instead of the rules of the policy.")
-@options.option("--base REV", "Compare budgets with the model in a revision of git, or with a file.")
+@options.option("--base REV", "Compare budgets and interface with the model in a revision of git, or with a file.")
 @options.option("--new-since REV", "Leave out findings that the model has in a revision of git, or in a file.")
 @options.option("--explain CODE", "Describe a rule, and check nothing.")
 @options.option("--fix", "Correct findings that have a fix, in place; a backup is kept.")
@@ -147,6 +147,7 @@ def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) 
     from onnxjson.checking.judging import (
         align_layouts,
         budget_findings,
+        change_findings,
         findings_of,
         fixes_of,
         judged,
@@ -154,6 +155,7 @@ def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) 
         new_findings,
         verdicts_of,
     )
+    from onnxjson.diffing.interface_changes import interface_changes
 
     policy = wanted.policy
     name = path.as_posix()
@@ -171,10 +173,12 @@ def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) 
         if side is not None:
             before = judged(policy, name, side.model, side.path.parent, os.stat(side.path).st_size)
             before, _ = measure(policy, before, side.path, None)
+            alignment = align_layouts(side.model, model)
             if wanted.new_since is not None:
                 codes = {each.code for each in of_policy}
                 of_base = findings_of(policy, before, checking.check(side.model), codes)[0]
-                of_policy = new_findings(of_policy, of_base, align_layouts(side.model, model))
+                of_policy = new_findings(of_policy, of_base, alignment)
+            of_policy = [*of_policy, *change_findings(policy, name, interface_changes(alignment))]
         target, problems = measure(policy, target, path, None if side is None else side.path)
     verdicts = verdicts_of(policy, target, before)
     for problem in problems:

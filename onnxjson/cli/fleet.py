@@ -20,7 +20,7 @@ from onnxjson.cli.rewrite import rewrite_command
 from onnxjson.fleet import engine
 from onnxjson.fleet.engine import Limits, end_processes
 from onnxjson.fleet.listing import Source, list_models
-from onnxjson.fleet.results import Results, Row, check_form
+from onnxjson.fleet.results import ROWS, Results, Row, check_form
 from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.display import counted
 from onnxjson.model.errors import OutputError
@@ -44,6 +44,13 @@ _SUMMARIES: Final = {
 }
 """The commands of a fleet; all but two have the name of the command that they run."""
 
+_WORDS: Final = {
+    "find": "MODELS... PATTERN",
+    "rewrite": "EDIT MODELS...",
+    "apply": "CHANGE MODELS...",
+    "verify": "OLD NEW",
+    "diff": "OLD NEW",
+}
 _WRITING: Final = ("convert", "rewrite", "apply", "optimize")
 _IN_PLACE: Final = ("rewrite", "apply", "optimize", "fmt", "check")
 _PAIRING: Final = ("diff", "verify")
@@ -71,8 +78,16 @@ _TOKENS: Final = "onnxjson.cli.fleet.tokens"
 """Key under which a context keeps the options of the command that is run."""
 
 _own_options: Final = options.together(
-    options.option("--out FILE", "Write a row for each model to FILE.jsonl or .parquet; resume an interrupted run."),
-    options.option("--report FILE", "Also write the summary to FILE.md, .html, .json or .txt."),
+    options.several(
+        "-o, --output OUT",
+        "A file .jsonl or .parquet gets a row for each model, and an interrupted run is resumed; .md, .html, .json or "
+        ".txt get the summary; a folder gets the models that are written. Repeatable.",
+        "outputs",
+        type=click.Path(path_type=Path),
+    ),
+    options.option("--json", "Print the summary as JSON."),
+    options.renamed("--out", "-o"),
+    options.renamed("--report", "-o"),
     options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
     options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
     options.timeout("Time limit of one model.", default=600.0, callback=options.refuse_endless),
@@ -88,11 +103,11 @@ class FleetCommand(options.Command):
     """One command of a fleet: the options of the command that it runs, and those of the fleet."""
 
     def __init__(self, name: str) -> None:
-        declared = click.command(name)(_own_options(click.argument("words", nargs=-1, required=True)(lambda: None)))
-        folder = options.option("-o, --output DIR", "Write the results to DIR, by their relative paths.", "folder")
+        words = click.argument("words", metavar=_WORDS.get(name, "MODELS..."), nargs=-1, required=True)
+        declared = click.command(name)(_own_options(words(lambda: None)))
         here = options.option("-i, --in-place", "Change the models themselves, and keep a backup of each.")
         traces = options.option("--trace DIR", "Record what each pass changed, in a folder for each model.", "traces")
-        more = [folder] * (name in _WRITING) + [here] * (name in _IN_PLACE) + [traces] * (name == "optimize")
+        more = [here] * (name in _IN_PLACE) + [traces] * (name == "optimize")
         extra = click.command()(options.together(*more)(lambda: None)).params if more else []
         super().__init__(name, params=[*declared.params, *extra], callback=self._run, help=_SUMMARIES[name])
 
@@ -180,9 +195,9 @@ def fleet_command() -> None:
 
     \b
     onnxjson fleet check 'models/**/*.onnx' --policy policy.toml -j 2
-    onnxjson fleet find models 'Softmax($x)' --out rows.parquet
+    onnxjson fleet find models 'Softmax($x)' -o rows.parquet
     onnxjson fleet rewrite set-batch-size models --size N -o changed
-    onnxjson fleet diff release-1 release-2 --report changes.html
+    onnxjson fleet diff release-1 release-2 -o changes.jsonl -o changes.html
     """
 
 
@@ -194,8 +209,16 @@ class _Fleet:
     ) -> None:
         self.name = name
         self.given = given
-        self.out: Path | None = given["out"]
-        folder = given.get("folder")
+        outputs: tuple[Path, ...] = given["outputs"]
+        self.reports = [each for each in outputs if each.suffix.lower() in _REPORTS]
+        files = [each for each in outputs if each.suffix in ROWS]
+        folders = [each for each in outputs if each not in (*self.reports, *files)]
+        if len(files) > 1 or len(folders) > 1:
+            raise click.UsageError("-o names one file of rows and one folder at most")
+        if folders and name not in _WRITING:
+            raise click.UsageError(f"{folders[0]}: an output has the ending {', '.join((*ROWS, *_REPORTS))}")
+        self.out = next(iter(files), None)
+        folder = next(iter(folders), None)
         before, values, ending = [], [], None
         if name in ("rewrite", "apply"):
             what = "an edit" if name == "rewrite" else "a patch or a script"
@@ -280,9 +303,10 @@ class _Fleet:
                 client.run(end_processes, all_=self.given["scheduler"] is None, on_error="ignore")
             summary = summarise(results.rows())
             results.finish()
-            for line in summary_lines(summary, reports.width()):
+            as_data = as_json(summary._asdict()).splitlines() if self.given["json"] else None
+            for line in as_data or summary_lines(summary, reports.width()):
                 output.data(line)
-            if (report := self.given["report"]) is not None:
+            for report in self.reports:
                 reports.save(_REPORTS[report.suffix.lower()](summary), report)
             if self.out is not None:
                 output.wrote(self.out)
@@ -290,15 +314,12 @@ class _Fleet:
 
     def _how_to_resume(self) -> str:
         if self.out is None:
-            return "only a run with --out FILE can be resumed"
-        return "to resume, repeat the command with the same --out"
+            return "only a run with -o FILE.jsonl can be resumed"
+        return f"to resume, repeat the command with the same -o {output.quoted(self.out)}"
 
     def _check_places(self, sources: Sequence[Source]) -> None:
         """Raise unless each result has its own file, different from all sources; with -i, sources must be files."""
-        report: Path | None = self.given["report"]
-        if report is not None:
-            if report.suffix.lower() not in _REPORTS:
-                raise click.UsageError(f"{report}: a report has the ending {', '.join(_REPORTS)}")
+        for report in self.reports:
             if not report.parent.is_dir():
                 raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
         if self.given.get("in_place"):

@@ -28,6 +28,9 @@ _ANSWERS_WITH_ONE: Final = ("find",)
 
 _LONGEST: Final = 2000
 
+_UNREAD: Final = ("not-a-model", "not-checked")
+"""Findings of ``check`` that the model could not be read at all."""
+
 
 class Job(NamedTuple):
     """What to do with every model of a fleet."""
@@ -99,8 +102,15 @@ class Job(NamedTuple):
                 report = outcome.stdout[:_LONGEST]
         if isinstance(report, dict) and self.others is not None and source.model in self.moved:
             report["moved_to"] = Source(self.others[source.model], "").shown
+        for each in report if isinstance(report, list) and is_url(source.model) else ():
+            # The command knows the file in the cache.
+            each.update({name: source.shown for name in ("file", "model") if name in each})
+        unread = [each["message"] for each in report or () if isinstance(each, dict) and each.get("code") in _UNREAD]
+        if unread:
+            return self._made(source, status="failed", error=str(unread[0]), report=report, **facts)
         is_finding = code == 1 and self.words[0] not in _ANSWERS_WITH_ONE
         written = output if output is not None and os.path.exists(output) else None
+        facts["written_bytes"] = None if written is None else os.path.getsize(written)
         return self._made(source, status="findings" if is_finding else "ok", report=report, output=written, **facts)
 
     def _made(self, source: Source, **facts: Any) -> Row:

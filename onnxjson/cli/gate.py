@@ -1,7 +1,7 @@
 """``onnxjson gate``: checks of the models of a change, as reports for a pull request."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,32 +10,39 @@ from typing import NamedTuple
 import click
 from msgspec.structs import replace
 
-from onnxjson.checking.judging import GateResult, Judged, ModelResult, judge_change, judged, measure
+from onnxjson.checking.judging import (
+    GateResult,
+    Judged,
+    ModelResult,
+    Outputs,
+    compare_outputs,
+    judge_change,
+    judged,
+    measure,
+)
 from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of
-from onnxjson.cli.paths import Side
+from onnxjson.cli.paths import DestinationPath, Side
 from onnxjson.cli.processes import spread
 from onnxjson.diffing.difference import diff_models
 from onnxjson.git.changed_models import Change, changed
 from onnxjson.git.commands import Git
-from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity
-from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, gate_markdown, headline, summary_line
+from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, headline, summary_line
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.markdown_reports import diff_markdown
+from onnxjson.rendering.gate_comment import change_words, gate_comment
 from onnxjson.rendering.values import as_json
 from onnxjson.running import checking
-from onnxjson.running.verification import verify
 from onnxjson.storage.saving import make_folder
 
 
 class _Texts(NamedTuple):
-    """One model of the change, with its difference in two forms."""
+    """One model of the change, with its changes in words and its section of the page."""
 
     result: ModelResult
-    markdown: str = ""
+    changes: tuple[str, ...] = ()
     page: str = ""
 
 
@@ -43,13 +50,17 @@ class _Texts(NamedTuple):
 @options.option("--base REV", "Revision to compare with, such as the target branch.", required=True)
 @options.option("--head REV", "Revision with the change.", default="HEAD")
 @options.option("--policy FILE", "Rules and budgets; default: all rules, no budgets.", "policy_file")
-@options.option("--out DIR", "Folder for gate.md, .html, .json, .sarif and .github.", "folder", required=True)
+@options.out("Folder for gate.md, .html, .json, .sarif and .github.", parameter="folder", type=DestinationPath())
 @options.option(
     "--verify-seconds SECONDS",
-    "Also compare outputs with those of the base on random inputs, each model for at most this time.",
+    "Compare outputs with those of the base on random inputs, each model for at most this time; 0: never.",
     "seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
 )
+@reports.form_options(("text", "markdown", "json"), "Form of what is printed; markdown is the comment.")
+@options.renamed("--out", "-o")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.pass_context
 def gate_command(
@@ -57,19 +68,21 @@ def gate_command(
     base: str,
     head: str,
     policy_file: Path | None,
-    folder: Path,
-    seconds: float | None,
+    folder: Path | None,
+    seconds: float,
+    form: str | None,
     paths: tuple[str, ...],
 ) -> None:
     """Check every model that changed between two revisions of git.
 
-    Compares HEAD with the commit where it branched off the base: what changed, the cost before and after, budgets, and
-    new findings. Writes a Markdown comment, a page, JSON, SARIF and GitHub annotations.
-    Exits 1 if a model breaks the policy, or cannot be read.
+    Compares HEAD with the commit where it branched off the base: what changed, inputs and outputs first, whether the
+    outputs are equal, the cost before and after, budgets, and new findings. Writes a Markdown comment, a page, JSON,
+    SARIF and GitHub annotations. Models run in a sandbox. Exits 1 if a model breaks the policy, or cannot be read.
 
     \b
-    onnxjson gate --base main --policy policy.toml --out gate
-    onnxjson gate --base origin/main --head HEAD --out gate models
+    onnxjson gate --base main --policy policy.toml -o gate
+    onnxjson gate --base origin/main --head HEAD -o gate models
+    onnxjson gate --base main --verify-seconds 0 --format markdown
     """
     policy = Policy() if policy_file is None else load_policy(policy_file)
     git = Git(Path.cwd())
@@ -78,11 +91,27 @@ def gate_command(
     with output.working(f"judging {output.counted(len(changes), 'model')}"):
         texts = spread(partial(_judge, policy, seconds), list(enumerate(changes)))
     result = GateResult(base, head, tuple([each.result for each in texts]))
+    words = {each.result.name: each.changes for each in texts}
+    if folder is not None:
+        _write(folder, result, texts, gate_comment(result, words, seconds))
+    match form:
+        case "json":
+            lines = as_json(gate_data(result)).splitlines()
+        case "markdown":
+            lines = gate_comment(result, words, seconds).splitlines()
+        case _:
+            lines = [*map(summary_line, result.models), headline(result)]
+    for line in lines:
+        output.data(line)
+    ctx.exit(0 if result.passes else 1)
+
+
+def _write(folder: Path, result: GateResult, texts: Sequence[_Texts], comment: str) -> None:
+    """Write the reports."""
     make_folder(folder)
-    markdown = {each.result.name: each.markdown for each in texts}
     pages = {each.result.name: each.page for each in texts}
     files: dict[str, Iterator[str]] = {
-        "gate.md": iter([gate_markdown(result, markdown)]),
+        "gate.md": iter([comment]),
         "gate.html": gate_html(result, pages),
         "gate.sarif": findings_text(result.findings, "sarif"),
         "gate.github": findings_text(result.findings, "github"),
@@ -90,20 +119,16 @@ def gate_command(
     }
     for name, pieces in files.items():
         reports.save(pieces, folder / name)
-    for each in result.models:
-        output.data(summary_line(each))
-    output.data(headline(result))
-    ctx.exit(0 if result.passes else 1)
 
 
-def _judge(policy: Policy, seconds: float | None, numbered: tuple[int, Change]) -> _Texts:
+def _judge(policy: Policy, seconds: float, numbered: tuple[int, Change]) -> _Texts:
     """Judge one model; one that cannot be read fails."""
     found = _judge_model(policy, seconds, numbered[1], f"m{numbered[0]}")
     before, after = [side and side.without_model() for side in (found.result.before, found.result.after)]
     return found._replace(result=found.result._replace(before=before, after=after))
 
 
-def _judge_model(policy: Policy, seconds: float | None, change: Change, prefix: str) -> _Texts:
+def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) -> _Texts:
     """Judge one model; `prefix` begins the ids of its section of the page."""
     name, status = path_of(change), status_of(change)
     with ExitStack() as stack:
@@ -124,11 +149,17 @@ def _judge_model(policy: Policy, seconds: float | None, change: Change, prefix: 
         before, after = _judged(policy, name, old), _judged(policy, name, new)
         if before is not None and old is not None and after is not None:
             before, _ = measure(policy, before, old.path, None)
+        outputs = None
+        if old is not None and new is not None:
+            outputs = Outputs("not-compared", "not compared", "switched off (--verify-seconds 0)")
+            if seconds:
+                outputs = compare_outputs(old.path, new.path, dict(policy.dims), seconds)
         if after is not None and new is not None:
-            after, unmeasured = measure(policy, after, new.path, None if old is None else old.path)
+            place = None if old is None else old.path
+            after, unmeasured = measure(policy, after, new.path, place, outputs if seconds else None)
             problems += unmeasured
         checks = [checking.check(side.model) if side is not None else () for side in (old, new)]
-        result = ModelResult(name, status, before, after, problems=tuple(problems))
+        result = ModelResult(name, status, before, after, problems=tuple(problems), outputs=outputs)
         if new is not None and new.problems and all(["Git LFS pointer" in each for each in new.problems]):
             known = Ignored("ONJ902", reason="weights that Git LFS did not fetch are listed as not compared")
             policy = replace(policy, ignored=(*policy.ignored, known))
@@ -136,34 +167,11 @@ def _judge_model(policy: Policy, seconds: float | None, change: Change, prefix: 
             return _Texts(judge_change(policy, result, checks, None))
         diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))
         result = judge_change(policy, result, checks, diff.alignment)
-        if seconds is not None:
-            found, unknown = _verify(name, old.path, new.path, dict(policy.dims), seconds)
-            result = result._replace(findings=(*found, *result.findings), problems=(*result.problems, *unknown))
         shown = report(diff, old.name, new.name)
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))
-        return _Texts(result, diff_markdown(shown), "".join(diff_section(shown, prefix)))
-
-
-def _verify(name: str, base: Path, head: Path, dims: dict[str, int], seconds: float) -> tuple[list[Finding], list[str]]:
-    """Compare two models on random inputs; return the finding that outputs differ, and why it could not be decided."""
-    try:
-        result = verify(base, head, dims=dims, timeout=seconds)
-    except OnnxJsonError as error:
-        return [], [f"not verified: {error}"]
-    worst = [each for each in result.outputs if each.failed and each.worst is not None]
-    if not result.failed:
-        doubt = result.doubt or "no run of both models ended"
-        return [], [] if result.equal else [f"not verified: {doubt}"]
-    problems = [each.problem for each in result.runs if each.problem]
-    figures = [
-        f'"{visible(each.name)}" by up to {each.worst.largest_absolute:.3g}'
-        for each in worst
-        if each.worst is not None and each.worst.largest_absolute is not None
-    ]
-    text = f"outputs differ from those of the base on random inputs: {', '.join(figures) or problems[0]}"
-    return [Finding(severity="error", code="verify", message=text, file=name)], []
+        return _Texts(result, tuple(change_words(shown)), "".join(diff_section(shown, prefix)))
 
 
 def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:

@@ -266,6 +266,17 @@ def several(spelling: str, text: str, name: str, **settings: Any) -> Decorator:
     return option(spelling, text, name, multiple=True, **settings)
 
 
+def renamed(former: str, name: str) -> Decorator:
+    """An option under its former name, which is an error that gives the new one."""
+
+    def refuse(_ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"{former} is now {name}")
+
+    help_text = f"Former name of {name}."
+    return click.option(former, expose_value=False, hidden=True, callback=refuse, metavar="FILE", help=help_text)
+
+
 def to(text: str = "Form of the file; default: from the ending of OUT.") -> Decorator:
     """``--to``, the form of a model file, as `target`."""
     return option("--to", text, "target", type=click.Choice(FORMS))

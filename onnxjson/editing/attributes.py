@@ -174,7 +174,7 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
 def attribute_of(
     name: str, value: object, table: Mapping[str, int], op_type: str, edit: str, *, where: str = "value"
 ) -> Attribute:
-    """Convert the JSON value of an attribute, as in a document; `edit` and `where` are names for messages.
+    """Convert the JSON value of an attribute, as in a document; `edit` and `where` are names for messages, or "".
 
     For integers that are dtypes, such as `to` of Cast, the name of the dtype is accepted too.
 
@@ -192,7 +192,7 @@ def attribute_of(
             [f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in remark.place.path[1:]]
         )
         hint = f"; {remark.hint}" if remark.hint else ""
-        raise ParameterError(f"{edit}: {visible(where)}{path}: {remark.message}{hint}")
+        raise ParameterError(": ".join(filter(None, (edit, visible(where) + path, remark.message + hint))))
     return read[0]
 
 

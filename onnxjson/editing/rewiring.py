@@ -5,7 +5,7 @@ from node to node before anything is changed. `inference` corrects shapes afterw
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final
@@ -36,7 +36,7 @@ Value = tuple[Scope, str]
 
 
 def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
-    """Raise unless a node is valid for its operator; `place` is its name in messages.
+    """Raise unless a node is valid for its operator; `place` is its name in messages, or "".
 
     Raises:
         EditError: it is not; the message states what is allowed.
@@ -55,7 +55,7 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         newest = operators.newest_version(domain)
         option = f" --domain {visible(domain)}" if domain else ""
         hint = f"`stamp-opset {newest or 1}{option}` adds it"
-        raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
+        raise _error_at(place, f"the model has no opset_import for {which}; {hint}")
     if not operators.known_operators(domain):
         return
     found = operators.operator_signature(domain, op_type, opset)
@@ -65,7 +65,11 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
 
 def _raise_first(place: str, mistakes: Iterator[rules.Mistake]) -> None:
     for mistake in mistakes:
-        raise EditError(f"{place}: {mistake}")
+        raise _error_at(place, str(mistake))
+
+
+def _error_at(place: str, message: str) -> EditError:
+    return EditError(f"{place}: {message}" if place else message)
 
 
 def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
@@ -115,18 +119,25 @@ def _signature(workspace: Workspace, scope: Scope, node: Node) -> operators.Sign
 
 
 def dtype_conflict(
-    workspace: Workspace, scope: Scope, node: Node, dtypes: Dtypes | None = None, known: Known | None = None
+    workspace: Workspace,
+    scope: Scope,
+    node: Node,
+    dtypes: Dtypes | None = None,
+    known: Known | None = None,
+    called: Callable[[str], str] = rules.quoted,
 ) -> str | None:
     """Describe a conflict between the dtypes of a node's inputs; None if none is known.
 
-    `dtypes` are future dtypes of some values; for `known` see `dtype_of`.
+    `dtypes` are future dtypes of some values; for `known` see `dtype_of`; `called` is what the message calls a value.
     """
     signature = _signature(workspace, scope, node)
     if signature is None:
         return None
-    mistake = rules.dtype_mistake(
-        node, signature, lambda name: (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
-    )
+
+    def dtype_after(name: str) -> int | None:
+        return (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
+
+    mistake = rules.dtype_mistake(node, signature, dtype_after, called)
     return None if mistake is None else mistake.message
 
 

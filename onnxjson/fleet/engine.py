@@ -1,4 +1,4 @@
-"""Shares the models of a fleet among workers of Dask, on this machine or on a cluster (extra ``fleet``).
+"""Shares the models of a fleet among workers: threads of this process, or a cluster of Dask (extra ``fleet``).
 
 A worker does one model at a time. Few models are sent ahead, so that what is known about them stays small, and no more
 at once than the memory of the workers allows. If a worker dies, its models go to another one, once.
@@ -20,6 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
@@ -35,9 +36,6 @@ Work = Callable[[Source], Row]
 
 _AHEAD: Final = 3
 """Batches that are sent to each worker before the first one is done."""
-
-_STARTS: Final = 3
-"""How often workers on this machine are started before that is given up."""
 
 _LARGEST_BATCH: Final = 50
 _SECONDS_A_BATCH: Final = 1.0
@@ -84,63 +82,54 @@ class Interrupted(Exception):  # noqa: N818 - it is not an error
     """The user stopped the run; what was running is finished and its rows are written."""
 
 
+class _Threads:
+    """Workers on this machine, as the engine sees those of Dask: threads, which wait for the processes of models."""
+
+    def __init__(self, pool: ThreadPoolExecutor, jobs: int) -> None:
+        self._pool = pool
+        self._jobs = jobs
+
+    def scheduler_info(self, **_: int) -> dict[str, Any]:
+        """Describe the workers; see `distributed.Client`."""
+        return {"workers": {"": {"nthreads": self._jobs, "memory_limit": 0, "host": ""}}}
+
+    def submit(self, work: Callable[..., Any], *given: Any, pure: bool) -> "Future[Any]":
+        """Do some work when a thread is free."""
+        return self._pool.submit(work, *given)
+
+    def run(self, work: Callable[..., Any], *given: Any, on_error: str = "", **named: Any) -> dict[str, Any]:
+        """Do something at once, where all workers are."""
+        return {"": work(*given, **named)}
+
+
 @contextmanager
 def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
-    """Start workers on this machine, or connect to the scheduler of a cluster; yield the client of Dask.
+    """Start workers on this machine, or connect to the scheduler of a cluster; yield the client.
 
     Raises:
-        MissingInputError: Dask is not installed.
+        MissingInputError: Dask is not installed, for a cluster.
         FileError: the scheduler does not answer.
     """
+    if scheduler is None:
+        with ThreadPoolExecutor(jobs) as pool:
+            yield _Threads(pool, jobs)
+        return
     try:
         dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     except ImportError as error:
         raise MissingInputError(
-            "a fleet needs the package distributed; pip install distributed cryptography"
+            "--scheduler needs the package distributed; in a clone, pip install '.[fleet]'"
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder, where models are, may have a json.py
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"}
-    settings |= {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    settings |= {"distributed.worker.profile.enabled": False}
     with dask.config.set(settings):
-        if scheduler is not None:
-            try:
-                client = distributed.Client(scheduler, timeout="10s")
-            except (OSError, ValueError) as error:
-                raise FileError(f"the scheduler {visible(scheduler, None)} does not answer: {error}") from error
-            with client:
-                yield client
-            return
-        with _cluster(distributed, jobs) as cluster:
-            try:
-                with distributed.Client(cluster) as client:
-                    yield client
-            except KeyboardInterrupt:  # waiting until each worker has ended by itself takes seconds
-                for each in cluster.workers.values():
-                    with suppress(OSError, TypeError):
-                        os.kill(each.pid, signal.SIGKILL)
-                raise
-
-
-def _cluster(distributed: Any, jobs: int) -> Any:
-    """Start workers on this machine; if one of them ends before it is ready, start again."""
-    for _ in range(_STARTS):
         try:
-            return distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                memory_limit=0,
-                preload="onnxjson.fleet.engine",
-                # Others on this machine can reach its ports; without a key, they could run code as this user.
-                security=distributed.Security.temporary(),
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
-        except (RuntimeError, OSError) as error:
-            reason = str(error.__cause__ or error)
-    raise FileError(f"workers ended before they were ready, {_STARTS} times ({visible(reason, 200)})")
+            client = distributed.Client(scheduler, timeout="10s")
+        except (OSError, ValueError) as error:
+            raise FileError(f"the scheduler {visible(scheduler, None)} does not answer: {error}") from error
+        with client:
+            yield client
 
 
 def run(
@@ -200,7 +189,7 @@ def run(
             return []
         return rows
 
-    with _interrupts() as interrupts:
+    with _interrupts(name) as interrupts:
         submit()
         seen = time.monotonic()
         while running:
@@ -231,8 +220,8 @@ def run(
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Provide a list that is empty until ctrl-c; the second one raises KeyboardInterrupt."""
+def _interrupts(name: str) -> Iterator[list[int]]:
+    """Provide a list that is empty until ctrl-c; the second one raises KeyboardInterrupt, and ends the run here."""
     interrupts: list[int] = []
 
     def note(number: int, frame: Any) -> None:
@@ -246,6 +235,9 @@ def _interrupts() -> Iterator[list[int]]:
     before = signal.signal(signal.SIGINT, note)
     try:
         yield interrupts
+    except KeyboardInterrupt:
+        _stop(name)
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -328,11 +320,6 @@ def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     return Outcome(code=None, problem=reason, seconds=seconds)
 
 
-def dask_setup(_worker: object) -> None:
-    """Make a worker of this machine ignore ctrl-c, which a terminal sends to all processes; Dask calls it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _reason(status: int) -> str:
     with suppress(ValueError):
         return f"its process crashed ({signal.Signals(-status).name})"
@@ -377,9 +364,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def end_processes(*, all_: bool) -> None:
     """End the processes of this worker that wait, or all."""
-    for process in _busy if all_ else ():
+    for process in list(_busy) if all_ else ():
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-    for processes in _idle.values():
+    for processes in list(_idle.values()):
         while processes:
             _end(processes.pop())

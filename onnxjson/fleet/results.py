@@ -18,6 +18,8 @@ from onnxjson.storage.saving import save_file, system_errors
 Status = Literal["ok", "findings", "failed"]
 
 _PARQUET: Final = ".parquet"
+ROWS: Final = (".jsonl", _PARQUET)
+"""The endings of a file of rows."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +39,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the model."""
     output: str | None = None
     """The file that was written."""
+    written_bytes: int | None = None
+    """Size of that file."""
     report: Any = None
     """What the command prints with ``--json``."""
 
@@ -88,7 +92,7 @@ class Results:
                 row = msgspec.json.decode(line, type=Row)
             except msgspec.DecodeError as error:
                 name = visible(str(self._lines), None)
-                raise DecodeError(f"{name} is not a file of results: {error}; name another file for --out") from error
+                raise DecodeError(f"{name} is not a file of results: {error}; name another file for -o") from error
             end += len(line)
             yield from self._of(command, [row])
         self._file.truncate(end)
@@ -97,7 +101,7 @@ class Results:
         for row in rows:
             if row.command != command:
                 name = visible(str(self.path), None)
-                text = f"{name} has results of `{visible(row.command, 200)}`; name another file for --out"
+                text = f"{name} has results of `{visible(row.command, 200)}`; name another file for -o"
                 raise OutputError(f"{text}, or remove it")
             yield row
 
@@ -142,7 +146,7 @@ class Results:
 
 def check_form(path: Path) -> None:
     """Raise unless rows can be written to a file of this name."""
-    if path.suffix not in (_PARQUET, ".jsonl"):
+    if path.suffix not in ROWS:
         raise OutputError(f"{visible(str(path), None)}: results are written to a file .jsonl or .parquet")
     if path.suffix == _PARQUET:
         _pyarrow()
@@ -169,5 +173,6 @@ def _table(columns: Mapping[str, Sequence[Any]]) -> Any:
     import pyarrow
 
     kinds = {"exit_code": pyarrow.int64(), "seconds": pyarrow.float64(), "bytes": pyarrow.int64()}
+    kinds["written_bytes"] = pyarrow.int64()
     fields = [(name, kinds.get(name, pyarrow.string())) for name in columns]
     return pyarrow.table(columns, schema=pyarrow.schema(fields))

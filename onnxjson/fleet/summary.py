@@ -21,7 +21,8 @@ _DETAILS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\S*(?:[/\\]|\.onnx\b)\S*|[0-9]
 _OUTSIDE: Final = "with different outputs"
 _WITHIN: Final = "with outputs that differ within the tolerance"
 _UNKNOWN: Final = "with outputs that could not be compared"
-_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _UNKNOWN, _WITHIN)
+_WRITTEN: Final = "written"
+_DIFFERENCES: Final = (_WRITTEN, "changed", "removed", "added", "moved", _OUTSIDE, _UNKNOWN, _WITHIN)
 
 _EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
 """The hashes of a fingerprint; only those that several models share are shown."""
@@ -50,6 +51,8 @@ class Summary(NamedTuple):
     """All models that differ from those of the other root, the most important first, by how they differ."""
     tables: dict[str, tuple[Group, ...]]
     """Models by operator, by opset, by code of finding, by fingerprint: whatever the reports have."""
+    written: str
+    """Nodes and bytes of all models that were written, before and after; "" if none was."""
     rows: tuple[Row, ...]
     """Failures and findings first, then the slowest; at most `_MOST_ROWS`."""
 
@@ -62,6 +65,7 @@ def summarise(rows: Iterable[Row]) -> Summary:
     differences: list[tuple[str, float, Group]] = []
     kept: list[Row] = []
     total, seconds, command = 0, 0.0, ""
+    written = [0, 0, 0, 0]
     for row in rows:
         command = row.command
         counts[row.status] += 1
@@ -70,7 +74,9 @@ def summarise(rows: Iterable[Row]) -> Summary:
         if row.status == "failed":
             failures[_cause(row.error or "")].append(row.model)
         differences += _differences(row)
-        for table, labels in _facts(row.report):
+        if row.output is not None:
+            written = [one + other for one, other in zip(written, _sizes(row), strict=True)]
+        for table, labels in _facts(row.report) if row.status != "failed" else ():
             for label in labels:
                 tables[table][label].append(row.model)
         kept.append(row)
@@ -80,11 +86,15 @@ def summarise(rows: Iterable[Row]) -> Summary:
     shown = {name: groups for name, groups in grouped.items() if groups}
     differences.sort(key=lambda each: (_DIFFERENCES.index(each[0]), -each[1], each[2].label))
     found = {name: tuple([each[2] for each in several]) for name, several in groupby(differences, itemgetter(0))}
-    return Summary(command, order, total, seconds, _groups(failures), found, shown, tuple(kept[:_MOST_ROWS]))
+    text = _sizes_text(*written) if any(written) else ""
+    return Summary(command, order, total, seconds, _groups(failures), found, shown, text, tuple(kept[:_MOST_ROWS]))
 
 
 def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
     """How a model differs from that of the other root: a name of `_DIFFERENCES`, the importance, and which."""
+    if row.output is not None:
+        sizes = _sizes(row)
+        yield _WRITTEN, abs(sizes[-1] - sizes[-2]), Group(row.model, 0, (_sizes_text(*sizes),))
     report = row.report if isinstance(row.report, dict) else {}
     changes, place = 0, report.get("moved_to")
     if (state := report.get("state")) in _DIFFERENCES:
@@ -111,6 +121,19 @@ def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
         yield "moved", changes, Group(row.model, changes, (f"to {place}",))
 
 
+def _sizes(row: Row) -> tuple[int, int, int, int]:
+    """Nodes before and after, if passes say so, and bytes before and after."""
+    reports = row.report if isinstance(row.report, list) else []
+    steps = [step for each in reports if isinstance(each, dict) for step in each.get("passes", ())]
+    nodes = (steps[0]["nodes"][0], steps[-1]["nodes"][1]) if steps else (0, 0)
+    return (*nodes, row.bytes or 0, row.written_bytes or 0)
+
+
+def _sizes_text(nodes: int, nodes_after: int, before: int, after: int) -> str:
+    counts = f"nodes {nodes:,} -> {nodes_after:,}, " if nodes or nodes_after else ""
+    return f"{counts}{size(before)} -> {size(after)}"
+
+
 def _worst(output: dict[str, Any]) -> float:
     """The largest absolute difference of an output of two models; infinite if its elements cannot be compared."""
     value = output["max_abs"]
@@ -134,7 +157,7 @@ def _facts(report: Any) -> Iterator[tuple[str, Iterable[str]]]:
                 yield name, [value]
     elif isinstance(report, list):
         if report and all(isinstance(each, dict) and "bindings" in each for each in report):
-            yield "matches", ["models with a match"]
+            yield "matches", sorted({str(each.get("rule") or "models with a match") for each in report})
         codes = {str(each["code"]) for each in report if isinstance(each, dict) and "code" in each}
         if codes:
             yield "findings", sorted(codes)
@@ -164,6 +187,8 @@ def summary_lines(summary: Summary, width: int) -> Iterator[str]:
     """Yield the summary for a terminal."""
     yield _headline(summary)
     yield f"{size(summary.bytes)} read, {summary.seconds:,.1f} s of work"
+    if summary.written:
+        yield f"written: {summary.written}"
     for name, title, _, groups in _sections(summary):
         if groups:
             yield ""
@@ -189,7 +214,8 @@ def _line(name: str, group: Group, width: int) -> str:
 
 def summary_markdown(summary: Summary) -> str:
     """Return the summary as Markdown, at most 65,000 characters."""
-    text = f"### {_headline(summary)}\n\n{code(summary.command)} · {size(summary.bytes)}\n"
+    written = f" · written: {summary.written}" if summary.written else ""
+    text = f"### {_headline(summary)}\n\n{code(summary.command)} · {size(summary.bytes)}{written}\n"
     for name, title, heading, groups in _sections(summary):
         rows = [f"|{_number(each)}|{code(each.label)}|{code(each.examples[0])}|\n" for each in groups[:_MOST]]
         if len(groups) > _MOST:
@@ -209,6 +235,7 @@ def summary_html(summary: Summary) -> Iterator[str]:
 def _content(summary: Summary) -> Iterator[str]:
     yield f"<h1>{page_text(_headline(summary))}</h1>\n"
     yield f"<p>{page_code(summary.command)}, {size(summary.bytes)}, {summary.seconds:,.1f} s of work</p>\n"
+    yield f"<p>written: {page_text(summary.written)}</p>\n" if summary.written else ""
     for name, title, heading, groups in _sections(summary):
         if groups:
             most, last = (len(groups), "") if name in summary.differences else (200, "for example")

@@ -133,8 +133,21 @@ def _newer_attribute(found: operators.Signature, name: str, opset: int) -> str:
     return "" if later is None else f"it has it since version {later}; the model imports {opset}"
 
 
-def dtype_mistake(node: Node, signature: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
-    """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known."""
+def quoted(name: str) -> str:
+    """Return what messages call a value."""
+    return f'"{visible(name)}"'
+
+
+def dtype_mistake(
+    node: Node,
+    signature: operators.Signature,
+    dtype_of: Callable[[str], int | None],
+    called: Callable[[str], str] = quoted,
+) -> Mistake | None:
+    """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known.
+
+    `called` returns what the message calls a value.
+    """
     operator = visible(node.op_type or "")
     bound: dict[str, tuple[int, str]] = {}
     for slot, name in enumerate(node.input):
@@ -150,14 +163,14 @@ def dtype_mistake(node: Node, signature: operators.Signature, dtype_of: Callable
         if dtype not in allowed:
             wanted = sorted({format_data_type(each) for each in allowed})
             which = listed(wanted, _SHOWN, word="or") or "no tensor"
-            message = f'input {slot} of {operator} must be {which}, but "{visible(name)}" is {format_data_type(dtype)}'
+            message = f"input {slot} of {operator} must be {which}, but {called(name)} is {format_data_type(dtype)}"
             return Mistake("input-dtype", f"/input/{slot}", message)
         if formal.variable.startswith(("tensor(", "seq(", "optional(", "map(")):
             continue
         other = bound.setdefault(formal.variable, (dtype, name))
         if other[0] != dtype:
             message = (
-                f'{operator} needs one dtype for "{visible(other[1])}" and "{visible(name)}", '
+                f"{operator} needs one dtype for {called(other[1])} and {called(name)}, "
                 f"but they are {format_data_type(other[0])} and {format_data_type(dtype)}"
             )
             return Mistake("input-dtype", f"/input/{slot}", message)

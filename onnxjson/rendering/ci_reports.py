@@ -23,19 +23,16 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.cost_text import amount, cost_totals, number_text, problems
 from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
-from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span
 from onnxjson.rendering.tables import size
 
 FORMS: Final = ("sarif", "github", "junit")
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 
-_MOST_FINDINGS: Final = 50  # maximum number of listed findings of one model
-_ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
-"""The same in a page, from fonts without pictures."""
+"""Marks in a page, from fonts without pictures."""
 
-_OVERVIEW: Final = ("", "model", "change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
+_OVERVIEW: Final = ("change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
 
 
 def findings_text(findings: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
@@ -149,56 +146,32 @@ def headline(result: GateResult) -> str:
     """Return the verdict in one sentence."""
     if not result.models:
         return "No models changed."
-    bad = sum([not each.passes for each in result.models])
+    states = [state_of(each) for each in result.models]
+    bad, doubtful = states.count("error"), states.count("warning")
     models = counted(len(result.models), "changed model")
-    return f"The gate fails for {bad} of {models}." if bad else f"The gate passes: {models}."
+    warned = f", {doubtful:,} with warnings" if doubtful else ""
+    return f"The gate fails for {bad:,} of {models}{warned}." if bad else f"The gate passes: {models}{warned}."
 
 
-def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:
-    """Return the comment, at most `LARGEST` characters: the verdict first, then as many details as fit.
-
-    `diffs` has the difference of each model as Markdown, by its name.
-    """
-    icon = _ICONS["ok" if result.passes else "error"]
-    text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}\n"
-    left_out = 0
-    ordered = sorted(result.models, key=_urgency)
-    rows = [_markdown_row(each) for each in ordered]
-    if rows:
-        text += f"\n|{'|'.join(_OVERVIEW)}|\n|---|---|---|--:|--:|--:|--:|--:|--:|\n"
-        kept = [row for end, row in enumerate(rows, 1) if sum(map(len, rows[:end])) < LARGEST // 3]
-        text += "".join(kept) + (f"\n*{len(rows) - len(kept):,} more models.*\n" if len(kept) < len(rows) else "")
-    pieces = [*map(_markdown_details, ordered), *[_folded(each, diffs) for each in ordered]]
-    for piece in pieces:
-        if len(text) + len(piece) > LARGEST:
-            left_out += 1
-            continue
-        text += piece
-    if left_out:
-        text += f"\n*{counted(left_out, 'part')} left out to fit into a comment; the page has everything.*\n"
-    return text
+def urgency(each: ModelResult) -> tuple[bool, bool]:
+    """Position in a report: failures first, then warnings."""
+    return each.passes, state_of(each) == "ok"
 
 
-def _urgency(each: ModelResult) -> tuple[bool, bool]:
-    return each.passes, not each.findings
-
-
-def _state(each: ModelResult) -> str:
-    return "error" if not each.passes else "warning" if each.findings or each.problems else "ok"
-
-
-def _markdown_row(each: ModelResult) -> str:
-    numbers = " | ".join(_numbers(each, amount_cell))
-    return f"| {_ICONS[_state(each)]} | {code(each.name)} | {each.status} | {numbers} | {len(each.findings):,} |\n"
+def state_of(each: ModelResult) -> str:
+    """Return "error", "warning" or "ok"."""
+    is_uncompared = each.outputs is not None and each.outputs.verdict == "not-compared"
+    return "error" if not each.passes else "warning" if each.findings or each.problems or is_uncompared else "ok"
 
 
 def _numbers(each: ModelResult, cell: Callable[[str], str]) -> list[str]:
     """Return the number of each column before and after, as cells; "" where there is no model."""
-    pairs = zip(_columns(each.before), _columns(each.after), strict=True)
+    pairs = zip(columns_of(each.before), columns_of(each.after), strict=True)
     return [cell(new) if new == old or not old else f"{cell(old)} → {cell(new)}" for old, new in pairs]
 
 
-def _columns(judged: Judged | None) -> Sequence[str]:
+def columns_of(judged: Judged | None) -> Sequence[str]:
+    """Return the numbers of a model, as `_OVERVIEW` names them."""
     if judged is None or judged.cost is None:
         return [""] * 5
     cost = judged.cost
@@ -207,37 +180,9 @@ def _columns(judged: Judged | None) -> Sequence[str]:
     return (*texts, *costs)
 
 
-def _markdown_details(model: ModelResult) -> str:
-    if not (model.findings or model.problems):
-        return ""
-    lines = [f"\n#### {code(model.name)}\n\n"]
-    lines += [f"- {_ICONS['warning']} not compared: {code_span(problem)}\n" for problem in model.problems]
-    for finding in _by_severity(model.findings)[:_MOST_FINDINGS]:
-        where = f" {code('@' + finding.address)}" if finding.address else ""
-        hint = f"; {finding.hint}" if finding.hint else ""
-        lines.append(f"- {_ICONS[finding.severity]} {code(finding.code)} {code_span(finding.message + hint)}{where}\n")
-    left = len(model.findings) - _MOST_FINDINGS
-    lines += [f"- and {left:,} more\n"] if left > 0 else []
-    return "".join(lines)
-
-
-def _by_severity(found: Iterable[Finding]) -> list[Finding]:
+def by_severity(found: Iterable[Finding]) -> list[Finding]:
+    """Return errors first."""
     return sorted(found, key=lambda each: each.severity != "error")
-
-
-def _folded(model: ModelResult, diffs: Mapping[str, str]) -> str:
-    """Return budgets, doubts about the cost and the difference of a model, collapsed."""
-    rows = [
-        f"| {_ICONS[verdict.status]} | {verdict.name} | {code(verdict.limit)} | {code_span(verdict.message)} |\n"
-        for verdict in model.verdicts
-    ]
-    lines = ["\n| | budget | limit | |\n|---|---|---|---|\n", *rows] if rows else []
-    lines += [f"\n{code(problem)}\n" for problem in _cost_problems(model)]
-    lines.append("\n" + diffs.get(model.name, ""))
-    if lines == ["\n"]:
-        return ""
-    title = "budgets, cost and difference"
-    return f"\n<details><summary>{title}</summary>\n\n{code(model.name)}\n{''.join(lines)}\n</details>\n"
 
 
 def _cost_problems(each: ModelResult) -> list[str]:
@@ -251,19 +196,20 @@ def gate_html(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
 
 def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
     yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
-    ordered = sorted(enumerate(result.models), key=lambda pair: _urgency(pair[1]))
+    ordered = sorted(enumerate(result.models), key=lambda pair: urgency(pair[1]))
     rows = [
-        (f'{_SIGNS[_state(each)]} <a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
+        (f'{_SIGNS[state_of(each)]} <a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
         for number, each in ordered
     ]
-    yield from page_table(_OVERVIEW[2:], rows) if rows else ()
-    for number, model in ordered:
-        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
-        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
-        yield from _page_list("Findings", map(_page_finding, _by_severity(model.findings)))
-        yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
-        yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
-        yield diffs.get(model.name, "") + "</section>\n"
+    yield from page_table(_OVERVIEW, rows) if rows else ()
+    for number, each in ordered:
+        yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
+        yield f"<p>{html.escape(each.outputs.text)}</p>\n" if each.outputs is not None else ""
+        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
+        yield from _page_list("Findings", map(_page_finding, by_severity(each.findings)))
+        yield from _page_list("Budgets", map(_page_verdict, each.verdicts))
+        yield from _page_list("Not counted", map(page_text, _cost_problems(each)))
+        yield diffs.get(each.name, "") + "</section>\n"
 
 
 def _page_row(each: ModelResult) -> list[str]:
@@ -309,6 +255,8 @@ def _model_data(model: ModelResult) -> dict[str, Any]:
         "ignored_findings": model.ignored,
         "budgets": [msgspec.structs.asdict(verdict) for verdict in model.verdicts],
         "not_compared": [visible(problem, None) for problem in model.problems],
+        "interface": [{"breaking": change.is_breaking, "text": change.text} for change in model.interface],
+        "outputs": None if model.outputs is None else model.outputs._asdict(),
     }
 
 
@@ -324,4 +272,5 @@ def summary_line(model: ModelResult) -> str:
     errors = sum([finding.severity == "error" for finding in model.findings])
     texts: Sequence[str] = [counted(errors, "error"), counted(len(model.findings) - errors, "warning")]
     state = "pass" if model.passes else "FAIL"
-    return f"{state}  {visible(model.name, None)} {model.status}: {', '.join(texts)}"
+    compared = "" if model.outputs is None else f"; {model.outputs.text}"
+    return f"{state}  {visible(model.name, None)} {model.status}: {', '.join(texts)}{compared}"

@@ -135,7 +135,8 @@ def diff_section(report: Report, prefix: str = "") -> Iterator[str]:
     if report.equal:
         yield f"<p>The same: {counted(report.nodes.after, 'node')}.</p>\n"
     else:
-        yield f"<p>{nodes_text(report)}</p>\n"
+        yield f"<p>{nodes_text(report)}; {report.count_text}</p>\n"
+        yield from (f"<p><b>{each.word}</b>: {html.escape(each.text)}</p>\n" for each in report.interface)
         yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
         yield page.badges()
         yield from page.changes()

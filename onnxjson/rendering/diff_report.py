@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from onnxjson.checking.cost import Cost
 from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
+from onnxjson.diffing.interface_changes import InterfaceChange, interface_changes
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.display import counted
 from onnxjson.model.index import NodeRef
@@ -85,13 +86,38 @@ class Report(NamedTuple):
     parameters: Count
     bytes: Count
     costs: tuple[Cost, Cost] | None = None  # cost of both models, where it was asked for
+    interface: tuple[InterfaceChange, ...] = ()  # what callers of the model notice
+
+    @property
+    def changes(self) -> int:
+        """Number of places of all events."""
+        return sum([event.count for event in self.events])
+
+    @property
+    def without_effect(self) -> int:
+        """Number of those that leave all results unchanged."""
+        return sum([event.count for event in self.events if self._is_quiet(event)])
+
+    def _is_quiet(self, event: Event) -> bool:
+        return EFFECTS[event.kind] == "quiet" and not (self.interface and is_of_interface(event))
+
+    @property
+    def count_text(self) -> str:
+        """``427 changes, 231 without effect``, the same in all forms."""
+        quiet = self.without_effect
+        return counted(self.changes, "change") + (f", {quiet:,} without effect" if quiet else "")
 
     @property
     def by_weight(self) -> tuple[list[Event], list[Event]]:
         """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
-        quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]
-        loud = [event for event in self.events if EFFECTS[event.kind] != "quiet"]
+        quiet = [event for event in self.events if self._is_quiet(event)]
+        loud = [event for event in self.events if not self._is_quiet(event)]
         return sorted(loud, key=_weight), quiet
+
+
+def is_of_interface(event: Event) -> bool:
+    """Whether `Report.interface` can say the same."""
+    return event.kind == "io-changed" or (event.kind == "renamed" and event.pattern in ("inputs", "outputs"))
 
 
 class SizeTexts(NamedTuple):
@@ -165,6 +191,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
         operators=operator_counts(operators[base], operators[target]),
         parameters=Count("parameters", sizes[base].elements, sizes[target].elements),
         bytes=Count("bytes", sizes[base].bytes, sizes[target].bytes),
+        interface=() if nodes_only else tuple(interface_changes(alignment)),
     )
 
 

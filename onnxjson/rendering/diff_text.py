@@ -43,6 +43,8 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield (Span(text),)
     for problem in report.incomplete:
         yield from paragraph(f"! {problem}", width, "bad")
+    for change in report.interface:
+        yield from paragraph(f"{change.word}: {change.text}", width, "bad" if change.is_breaking else "plain")
     for number, line in enumerate(table(list(_sizes(report, details=details)), width, right=(1, 2, 3), indent=0)):
         yield from () if number else [()]
         yield (Span(line, "plain" if number else "title"),)
@@ -78,12 +80,12 @@ def match_lines(report: Report) -> Iterator[Line]:
 
 
 def headline(report: Report, width: int) -> Iterator[str]:
-    """Yield ``119 nodes before, 107 after, 100 matched``, and ``7 changes: 4 fused, 3 renamed`` if any."""
+    """Yield ``119 nodes before, 107 after, 100 matched``, and ``7 changes, 3 without effect: ...`` if any."""
     yield nodes_text(report)
     places = places_of(report.events)
     if not places:
         return
-    line = f"{counted(sum(places.values()), 'change')}:"
+    line = f"{report.count_text}:"
     for position, (kind, number) in enumerate(places.items(), 1):
         text = f"{number:,} {kind}" + ("," if position < len(places) else "")
         if len(line) + 1 + len(text) > width:

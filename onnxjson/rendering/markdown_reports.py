@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
+from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering import trace_text
@@ -51,10 +52,12 @@ def diff_markdown(report: Report) -> str:
         return text.all()
     loud, quiet = report.by_weight
     text.add(f"{nodes_text(report)}.")
-    if loud:
+    if report.events:
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in places_of(loud).items())
-        text.add(f" **{counted(sum(event.count for event in loud), 'change')}**: {kinds}.")
+        text.add(f" **{report.count_text}**{kinds and ': '}{kinds}.")
     text.add("\n")
+    text.add("".join([f"\n- **{change.word}**: {interface_text(change)}" for change in report.interface[:20]]))
+    text.add("\n" if report.interface else "")
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
     with_verdicts = any(map(_verdict, loud))
@@ -83,6 +86,11 @@ def code_span(shown: str) -> str:
     # Markdown strips one space at both ends, except from a span of spaces only.
     space = " " if shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `") else ""
     return f"{fence}{space}{shown}{space}{fence}"
+
+
+def interface_text(change: InterfaceChange) -> str:
+    """Return ``output `382` renamed to `logits` ``."""
+    return "".join([code(part) if number % 2 else part for number, part in enumerate(change.parts)])
 
 
 class _Capped:

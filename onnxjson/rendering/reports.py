@@ -41,7 +41,11 @@ def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
         "target_nodes": report.nodes.after,
         "matched_nodes": report.matched,
         "events": dict(places_of(report.events)),
+        "changes": report.changes,
+        "without_effect": report.without_effect,
     }
+    if report.interface:
+        head["interface"] = [{"breaking": each.is_breaking, "text": each.text} for each in report.interface]
     if report.costs is not None:
         head["cost"] = dict(zip(("base", "target"), map(cost_totals, report.costs), strict=True))
     yield "{" + ",\n".join(f"{_line(key)}: {_line(value)}" for key, value in head.items())

@@ -1,13 +1,16 @@
 """The steps of action.yml, run with a stand-in for the files of a runner."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
 
 from tests.cli.test_gate import repository as repository
 
@@ -19,9 +22,9 @@ def _action() -> dict[str, Any]:
     return loaded
 
 
-def _run_step(number: int, folder: Path, runner: Path, **values: str) -> "subprocess.CompletedProcess[str]":
+def _run_step(name: str, folder: Path, runner: Path, **values: str) -> "subprocess.CompletedProcess[str]":
     """Run the script of a step in a checkout, as a runner does; `values` are the variables of the step."""
-    step = _action()["runs"]["steps"][number]
+    (step,) = [each for each in _action()["runs"]["steps"] if each["id"] == name]
     names = {key: values.get(key, value) for key, value in step["env"].items()}
     assert "${{" not in "".join(names.values())
     files = {name: str(runner / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
@@ -41,7 +44,7 @@ def _run_gate(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], st
     program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     program.chmod(0o755)
     given = {name: each.get("default", "") for name, each in _action()["inputs"].items()} | inputs
-    done = _run_step(1, folder, runner, **{name.upper(): value for name, value in given.items()})
+    done = _run_step("gate", folder, runner, **{name.upper().replace("-", "_"): value for name, value in given.items()})
     files = {name: runner / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     written = {name: file.read_text() if file.exists() else "" for name, file in files.items()}
     outputs = dict(line.split("=", 1) for line in written["GITHUB_OUTPUT"].splitlines())
@@ -63,12 +66,14 @@ def test_change_that_breaks_the_policy_fails_with_annotations_and_a_summary(repo
 
 def test_wrong_revision_is_an_error_and_not_a_verdict(repository: Path) -> None:
     code, _, outputs, summary = _run_gate(repository, base="nowhere")
-    assert (code, outputs, summary) == (66, {}, "")
+    assert (code, outputs["verdict"], outputs["sarif"], outputs["page"]) == (66, "error", "", "")
+    assert summary.startswith("### ❌ The gate could not judge this change.\n\n    onnxjson: error[66]: ")
+    assert Path(outputs["comment"]).read_text() == summary
 
 
 def test_unset_revision_is_an_error_and_not_a_verdict(repository: Path) -> None:
     code, _, outputs, summary = _run_gate(repository, base="", policy="policy.toml")
-    assert (code, outputs, summary) == (2, {}, "")
+    assert (code, outputs["verdict"], "it is empty; name a revision" in summary) == (2, "error", True)
 
 
 HOSTILE = (
@@ -96,7 +101,9 @@ def test_nothing_of_the_checkout_is_run(repository: Path, tmp_path: Path) -> Non
         file.writestr(f"{info}/RECORD", "")
     runner = tmp_path / "installing"
     runner.mkdir()
-    installed = _run_step(0, repository, runner, ACTION=str(wheel))
+    (tmp_path / "constraints.txt").write_text("empty==1\n")
+    values = {"ACTION": str(wheel), "PYTHON": sys.executable, "CONSTRAINTS": str(tmp_path / "constraints.txt")}
+    installed = _run_step("install", repository, runner, **values)
     assert (installed.returncode, installed.stderr) == (0, "")
     assert list((runner / "onnxjson").glob("lib/*/site-packages/empty-1.dist-info"))
     assert not mark.exists()
@@ -105,13 +112,38 @@ def test_nothing_of_the_checkout_is_run(repository: Path, tmp_path: Path) -> Non
     assert not mark.exists()
 
 
-def test_action_is_composite_and_uses_nothing_but_pip() -> None:
+def test_action_is_composite_and_uses_nothing_but_python_and_pip() -> None:
     steps = _action()["runs"]["steps"]
-    assert [each["id"] for each in steps] == ["install", "gate"]
-    assert not [each for each in steps if "uses" in each]
-    assert "${{" not in "".join(each["run"] for each in steps), "inputs reach scripts as variables only"
+    assert [each["id"] for each in steps] == ["python", "install", "gate"]
+    assert [each["uses"] for each in steps if "uses" in each] == ["actions/setup-python@v5"]
+    assert "${{" not in "".join(each.get("run", "") for each in steps), "inputs reach scripts as variables only"
+
+
+def test_versions_of_all_dependencies_are_pinned() -> None:
+    pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    for text in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]:
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(pinned[requirement.name.replace("_", "-")]), text
+
+
+def test_time_for_outputs_is_an_input(repository: Path) -> None:
+    _, _, outputs, _ = _run_gate(repository, base="main", **{"verify-seconds": "0"})
+    assert "outputs not compared" in Path(outputs["comment"]).read_text()
 
 
 def test_page_names_every_output() -> None:
     text = (ROOT / "docs" / "gate.md").read_text()
     assert [name for name in _action()["outputs"] if f"`{name}`" not in text] == []
+
+
+def test_workflow_of_the_page_uses_declared_inputs_and_outputs() -> None:
+    text = (ROOT / "docs" / "gate.md").read_text()
+    workflow = yaml.safe_load(text[text.index("on: pull_request") :].partition("```")[0])
+    steps = workflow["jobs"]["gate"]["steps"]
+    (gate,) = [each for each in steps if each.get("id") == "gate"]
+    declared = _action()
+    assert set(gate["with"]) <= set(declared["inputs"])
+    used = set(re.findall(r"steps\.gate\.outputs\.(\w+)", text))
+    assert {"comment", "sarif"} <= used <= set(declared["outputs"])
+    assert {"pull-requests", "security-events"} <= set(workflow["permissions"])
+    assert "github/codeql-action/upload-sarif@v3" in {each.get("uses") for each in steps}

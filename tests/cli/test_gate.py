@@ -68,7 +68,7 @@ def repository(binary: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_gate_judges_every_changed_model(repository: Path) -> None:
     out = repository.parent / "out"
-    result = run("gate", "--base", "main", "--policy", "policy.toml", "--out", out)
+    result = run("gate", "--base", "main", "--policy", "policy.toml", "-o", out)
     assert result.exit_code == 1
     data = json.loads((out / "gate.json").read_text())
     models = {each["name"]: each for each in data["models"]}
@@ -84,7 +84,7 @@ def test_gate_judges_every_changed_model(repository: Path) -> None:
 
 def test_texts_of_a_fork_cannot_leave_their_place(repository: Path) -> None:
     out = repository.parent / "out"
-    run("gate", "--base", "main", "--policy", "policy.toml", "--out", out)
+    run("gate", "--base", "main", "--policy", "policy.toml", "-o", out)
     text = (out / "gate.md").read_text()
     assert len(text) <= LARGEST
     outside = re.sub(r"(`+)(?:(?!\1).)+?\1(?!`)", "", text)
@@ -99,15 +99,18 @@ def test_texts_of_a_fork_cannot_leave_their_place(repository: Path) -> None:
 
 def test_change_that_breaks_nothing_passes(repository: Path) -> None:
     out = repository.parent / "out"
-    result = run("gate", "--base", "main", "--policy", "policy.toml", "--out", out, "new.onnx.json")
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "The gate passes: 1 changed model.")
-    assert run("gate", "--base", "main", "--out", out, "policy.toml").exit_code in (0, 1)
-    assert run("gate", "--base", "nowhere", "--out", out).exit_code == 66
+    result = run("gate", "--base", "main", "--policy", "policy.toml", "-o", out, "new.onnx.json")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "The gate passes: 1 changed model, 1 with warnings.",
+    )
+    assert run("gate", "--base", "main", "-o", out, "policy.toml").exit_code in (0, 1)
+    assert run("gate", "--base", "nowhere", "-o", out).exit_code == 66
 
 
 @pytest.mark.parametrize("options", [["--base", ""], ["--base", " "], ["--base", "main", "--head", ""]])
 def test_empty_revision_is_an_error_and_not_a_change_of_nothing(repository: Path, options: list[str]) -> None:
-    result = run("gate", *options, "--out", repository.parent / "out")
+    result = run("gate", *options, "-o", repository.parent / "out")
     assert (result.exit_code, "it is empty; name a revision" in result.stderr) == (2, True)
     assert not (repository.parent / "out").exists()
 
@@ -149,11 +152,11 @@ def test_changed_external_data_is_a_change_of_its_models(
     _git(folder, "commit", "-q", "-m", "two")
     monkeypatch.chdir(folder)
     names = ["longer name+.weights.onnx", "ten.weigh.onnx", "text.onnx.json", "w.onnx"]
-    shown = run("gate", "--base", "HEAD~1", "--out", tmp_path / "out").stdout
+    shown = run("gate", "--base", "HEAD~1", "-o", tmp_path / "out").stdout
     assert re.findall(r"deep/(.*) changed", shown) == names
     assert "other.onnx" not in shown
     assert (tmp_path / "out" / "gate.md").read_text().count("weights-changed") >= 4
-    assert run("gate", "--base", "HEAD~1", "--out", tmp_path / "out", "deep/w.onnx").stdout.count("changed:") == 1
+    assert run("gate", "--base", "HEAD~1", "-o", tmp_path / "out", "deep/w.onnx").stdout.count("changed:") == 1
     _git(folder, "reset", "-q", "--soft", "HEAD~1")
     assert json.loads(run("diff", "--staged", "--json").stdout)["files"][1]["new"] == ":deep/ten.weigh.onnx"
     _git(folder, "reset", "-q")
@@ -235,11 +238,11 @@ def test_gate_says_what_it_could_not_compare(binary: Path, monkeypatch: pytest.M
         _git(folder, "add", ".")
         _git(folder, "commit", "-q", "-m", branch)
     monkeypatch.chdir(folder)
-    run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "60")
-    assert 'not verified: nothing of "y" could be compared' in (folder / "out" / "gate.md").read_text()
+    run("gate", "--base", "main", "-o", folder / "out")
+    assert '⚠️ not compared: `nothing of "y" could be compared`' in (folder / "out" / "gate.md").read_text()
 
 
-def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(
+def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
     binary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = binary.parent / "repository"
@@ -255,23 +258,91 @@ def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(
     (folder / "b.onnx").write_text(pointer)
     _git(folder, "commit", "-q", "-a", "-m", "two")
     monkeypatch.chdir(folder)
-    result = run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "60")
-    assert result.stdout.splitlines()[:2] == [
-        "FAIL  a.onnx changed: 1 error, 0 warnings", "pass  b.onnx changed: 0 errors, 1 warning",
-    ]  # fmt: skip
+    (folder / "policy.toml").write_text(POLICY.replace('["ONJ101"]\n[budgets]', '["outputs-differ"]\n[budgets]'))
+    result = run("gate", "--base", "main", "-o", folder / "out", "--policy", "policy.toml")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("FAIL  a.onnx changed: 1 error, 0 warnings; outputs differ in ")
+    assert lines[1].startswith("pass  b.onnx changed: 0 errors, 1 warning")
     page = (folder / "out" / "gate.html").read_text()
     assert page.index("✗ <a") < page.index("⚠ <a")
     text = (folder / "out" / "gate.md").read_text()
-    assert 'outputs differ from those of the base on random inputs: "probabilities" by up to' in text
+    assert re.search('⚠️ differ in . of 3 runs: `"probabilities" by up to ', text)
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
-    run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "0.001")
-    assert "not verified: " in (folder / "out" / "gate.md").read_text()
+    run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0.001")
+    assert "⚠️ not compared: " in (folder / "out" / "gate.md").read_text()
+    run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0")
+    assert "outputs not compared" in (folder / "out" / "gate.md").read_text()
     run("convert", binary, "-o", folder / "c.onnx", "--externalize", "--threshold", "1000", "--data-file", "c.data")
     (folder / "c.data").write_text(pointer)
     _git(folder, "add", "c.onnx", "c.data")
     _git(folder, "commit", "-q", "-m", "three")
-    result = run("gate", "--base", "HEAD~1", "--out", folder / "out")
+    result = run("gate", "--base", "HEAD~1", "-o", folder / "out")
     assert (result.exit_code, "c.data, which HEAD:c.onnx names" in (folder / "out" / "gate.md").read_text()) == (
         0,
         True,
     )
+
+
+def _interface_repository(folder: Path, count: int) -> None:
+    """Models whose output is renamed, whose batch gets a fixed size, and of which one attribute changes."""
+    folder.mkdir()
+    _git(folder, "init", "-q", "-b", "main")
+    for names, alpha, size in ((("x", "y"), 0.1, 1), (("x", HOSTILE_NAME), 0.2, "N")):
+        for number in range(count):
+            nodes = [
+                helper.make_node("LeakyRelu", ["x"], ["a"], alpha=alpha),
+                helper.make_node("Exp", ["a"], [names[1]]),
+            ]
+            changed = model(nodes, {"x": (TensorProto.FLOAT, [size, 4])}, [names[1]])
+            onnxjson.save(changed, folder / f"m{number}.onnx")
+        _git(folder, "checkout", "-q", "-B", "main" if size == 1 else "work")
+        _git(folder, "add", ".")
+        _git(folder, "commit", "-q", "-m", "one")
+
+
+HOSTILE_NAME = "y|`@me`</td>::error::"
+
+
+def test_comment_names_the_interface_first_and_twenty_models_fit_sixty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "repository"
+    _interface_repository(folder, 20)
+    monkeypatch.chdir(folder)
+    result = run("gate", "--base", "main", "--verify-seconds", "0", "--format", "markdown")
+    text = result.stdout
+    assert (result.exit_code, text.count("\n") <= 60, "<details" in text) == (0, True, False)
+    (row,) = [line for line in text.splitlines() if line.startswith("| ⚠️ | `m7.onnx`")]
+    breaking = row.index("**breaking**: output `y` renamed to ``y\\u{7c}`@me`</td>::error::``")
+    assert breaking < row.index("input `x`: axis 0 `1` -> `N`") < row.index("not compared")
+    assert "`LeakyRelu.alpha 0.1 -> 0.2`" in text
+    outside = re.sub(r"(`+)(?:(?!\1).)+?\1(?!`)", "", text)
+    assert ("@me" in outside, "::error" in outside, "</td>" in outside) == (False, False, False)
+    Path("policy.toml").write_text('format = "onnxjson-policy/1"\n[rules]\nerror = ["interface-breaking"]\n')
+    result = run("gate", "--base", "main", "--verify-seconds", "0", "--policy", "policy.toml", "--json", "m1.onnx")
+    (found,) = json.loads(result.stdout)["models"]
+    assert (result.exit_code, found["verdict"]) == (1, "fail")
+    assert [each["breaking"] for each in found["interface"]] == [True, False]
+    found = json.loads(run("check", "m1.onnx", "--policy", "policy.toml", "--new-since", "main", "--json").stdout)
+    severities = {each["code"]: each["severity"] for each in found}
+    assert (severities["interface-breaking"], severities["interface-compatible"]) == ("error", "warning")
+
+
+def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "repository"
+    _interface_repository(folder, 1)
+    monkeypatch.chdir(folder)
+    run("gate", "--base", "main", "-o", tmp_path / "out")
+    text = (tmp_path / "out" / "gate.md").read_text()
+    assert "outputs compared on random inputs, at most 30 s a model" in text
+    assert re.search(r"⚠️ differ in \d of 3 runs: `\"y\" by up to ", text)
+    assert "<p>outputs differ in " in (tmp_path / "out" / "gate.html").read_text()
+    (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
+    assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
+
+
+def test_former_option_is_an_error_that_names_the_new_one(repository: Path) -> None:
+    result = run("gate", "--base", "main", "--out", "x")
+    assert (result.exit_code, "--out is now -o" in result.stderr) == (2, True)

@@ -67,7 +67,7 @@ def test_no_name_is_a_row_a_cell_a_tag_or_an_escape(cluster: Any, hostile: Path,
     for folder in (hostile, clean):
         for form in forms:
             out, page = tmp_path / f"{folder.name}-{form}.jsonl", tmp_path / f"{folder.name}.{form}"
-            result = fleet(cluster, "check", "--deep", folder, "--out", out, "--report", page)
+            result = fleet(cluster, "check", "--deep", folder, "-o", out, "-o", page)
             assert result.exit_code == 1, result.stderr
             assert not set("\x1b\x07\u202e\r") & set(result.stdout + result.stderr + page.read_text())
             rows[folder.name], pages[folder.name, form] = rows_of(out), page.read_text()
@@ -84,7 +84,7 @@ def test_paths_that_are_not_utf_8_are_models_like_others(cluster: Any, tmp_path:
     folder = tmp_path / "zoo"
     folder.mkdir()
     (folder / os.fsdecode(b"\xff\xfe.onnx")).write_bytes(model("x"))
-    result = fleet(cluster, "show", folder, "--out", tmp_path / "rows.jsonl")
+    result = fleet(cluster, "show", folder, "-o", tmp_path / "rows.jsonl")
     assert result.exit_code == 0, result.stdout
     assert [row["status"] for row in rows_of(tmp_path / "rows.jsonl")] == ["ok"]
 
@@ -122,7 +122,7 @@ def test_results_of_objects_stay_in_their_folder(cluster: Any, s3: Any, tmp_path
     inside.mkdir(parents=True)
     out = tmp_path / "rows.jsonl"
     words = ("rewrite", "set-doc", "s3://hostile/release/**", "--text", "hello", "-o", inside / "results")
-    result = fleet(cluster, *words, "--out", out)
+    result = fleet(cluster, *words, "-o", out)
     assert result.exit_code in (0, 1), result.stderr
     rows = rows_of(out)
     written = [each for each in tmp_path.rglob("*") if each.is_file() and each != out]

@@ -7,7 +7,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson.diffing.events import Event, Member
+from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.rendering.reports import diff_json
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
 from tests.schemas.reports import diff_schema
@@ -101,3 +104,13 @@ def test_names_are_exact() -> None:
 def test_schema_refuses_what_is_wrong(change: dict[str, Any]) -> None:
     found = json.loads(text_of(example()))
     assert not VALIDATOR.is_valid({**found, **change})
+
+
+def test_total_of_changes_is_the_same_in_all_forms() -> None:
+    shown = report(example(), "a", "b")
+    total = "18 changes, 9 without effect"
+    summary = json.loads("".join(diff_json(shown)))["summary"]
+    assert (summary["changes"], summary["without_effect"]) == (18, 9)
+    assert total in "\n".join("".join(span.text for span in line) for line in diff_lines(shown, 80))
+    assert total in diff_markdown(shown)
+    assert total in "".join(diff_html(shown))

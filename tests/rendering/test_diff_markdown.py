@@ -50,7 +50,7 @@ def test_texts_of_models_are_made_visible_once() -> None:
 def test_report_has_headline_table_and_details() -> None:
     text = diff_markdown(report(example(), "before.onnx", "after.onnx"))
     assert text.startswith("### `before.onnx` → `after.onnx`\n")
-    assert "16 nodes before, 12 after, 7 matched. **9 changes**: 1 attribute-changed," in text
+    assert "16 nodes before, 12 after, 7 matched. **18 changes, 9 without effect**: 1 attribute-changed," in text
     assert "| fused | 3× `MatMul+Add -> Gemm` | `/b0/fc`, `/b1/fc`, `/b2/fc` | ✅ equal |" in text
     assert "| `MatMul` | 3 | 0 | -3 |" in text
     assert text.count("<details>") == text.count("</details>") == 2

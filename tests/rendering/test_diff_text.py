@@ -25,8 +25,8 @@ def test_head_says_names_counts_and_changes() -> None:
     assert lines_of(example())[:4] == [
         "before.onnx -> after.onnx",
         "16 nodes before, 12 after, 7 matched",
-        "18 changes: 1 opset-changed, 1 attribute-changed, 4 fused, 1 eliminated,",
-        "1 inserted, 1 weights-changed, 9 renamed",
+        "18 changes, 9 without effect: 1 opset-changed, 1 attribute-changed, 4 fused,",
+        "1 eliminated, 1 inserted, 1 weights-changed, 9 renamed",
     ]
 
 

@@ -72,7 +72,7 @@ def diff_schema() -> Schema:
     return {
         **_head(FORMAT, "Differences between two ONNX models, the base and the target."),
         **_records(
-            ("incomplete", "cost", "matches"),
+            ("incomplete", "cost", "interface", "matches"),
             format={"const": FORMAT},
             equal=_about("Whether nothing that was compared differs.", {"type": "boolean"}),
             incomplete=_about(incomplete, _array(_STRING, minItems=1)),
@@ -81,6 +81,12 @@ def diff_schema() -> Schema:
                 target_nodes=_COUNT,
                 matched_nodes=_about("Nodes of the base that are matched with a node of the target.", _COUNT),
                 events=_about("Number of places by kind of event.", places),
+                changes=_about("Number of places of all events.", _COUNT),
+                without_effect=_about("Number of those that leave all results unchanged.", _COUNT),
+            ),
+            interface=_about(
+                "Changed names, dtypes, ranks and sizes of inputs and outputs; breaking unless all callers can stay.",
+                _array(_records(breaking={"type": "boolean"}, text=_STRING), minItems=1),
             ),
             cost=_about("With --cost: the cost of both models.", _records(base=_COST, target=_COST)),
             matches=_about(matches, _array(pair)),

@@ -7,7 +7,7 @@ import pytest
 from onnxjson import edits
 from onnxjson_tui.names.completion import command_offers, hint, selector_offers, typed_words
 from onnxjson_tui.workbench.app import ACTIONS
-from onnxjson_tui.workbench.forms_and_commands import SHORT_NAMES
+from onnxjson_tui.workbench.commands import SHORT_NAMES
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, opened, saved
 

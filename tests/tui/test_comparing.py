@@ -16,7 +16,7 @@ from onnxjson.model.types import format_type
 from onnxjson.optimizing.passes.catalogue import Entry, Option
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
 from onnxjson_tui.screens.passes import spec_offers
-from onnxjson_tui.workbench.forms_and_commands import run_line
+from onnxjson_tui.workbench.commands import run_line
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
 from tests.tui.screens import ASCII, TERMINAL, Shown, shown

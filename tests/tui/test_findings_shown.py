@@ -61,6 +61,7 @@ def test_the_header_has_the_facts_that_fit(tmp_path: Path) -> None:
         (0, "perm", "[0, 2, 3]", "the input has rank 3: give each of 0 to 2 once"),
         (0, "perm", "[0, 1]", "give each of 0 to 2 once"),
         (0, "perm", "[2, 0, 1]", ""),
+        (0, "perm", "[0, 1.5, 2]", "[1]: found the number 1.5"),
         (1, "axis", "3", "the input has rank 3, so there is no axis 3"),
         (1, "axis", "-3", ""),
         (2, "axis", "3", ""),
@@ -80,3 +81,4 @@ def test_axes_are_checked_against_the_rank_of_the_input(position: int, name: str
     mistake = value_mistake(NodeRef(Index(model).scopes[0], position), name, text)
     assert said in mistake
     assert bool(said) == bool(mistake)
+    assert not mistake.startswith(("value", ":"))

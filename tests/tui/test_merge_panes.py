@@ -17,7 +17,7 @@ from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
 from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
-from onnxjson_tui.rows.panes import MergePanes, MergeRows
+from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
 from tests.editing.graphs import model_of
 from tests.merging.models import BASE, attribute, both, node, without
@@ -122,14 +122,14 @@ def run(path: Path, keys: list[tuple[list[str], str]], size: tuple[int, int] = (
 def test_sides_are_chosen_beside_each_other(path: Path) -> None:
     def row(found: Shown[ConflictsScreen]) -> int | None:
         screen = found.first
-        return screen.found.conflict_at(screen.rows.cursor)
+        return screen.conflict_rows.conflict_at(screen.rows.cursor)
 
     resolution = open_session(path)
 
     async def go() -> None:
         async with shown(ConflictsScreen(resolution, TERMINAL)) as found:
             await found.press("j", "j", "v")
-            assert isinstance(found.first.found, MergeRows)
+            assert isinstance(found.first.conflict_rows, MergeRows)
             first = row(found)
             assert first == 2
             assert "theirs" in found.lines[0]
@@ -147,7 +147,7 @@ def test_sides_are_chosen_beside_each_other(path: Path) -> None:
             await found.press("o", "o", "b", "t")
             assert "0 of 4 left" in found.lines[0]
             await found.press("v")
-            assert not isinstance(found.first.found, MergeRows)
+            assert not isinstance(found.first.conflict_rows, MergeRows)
             await found.press("w", "q")
 
     asyncio.run(go())

@@ -47,10 +47,10 @@ class Typed(NamedTuple):
 
 def typed_words(line: str) -> Typed:
     """Split a line into words as a shell does; an open quote belongs to the last word."""
-    found = list(_WORD.finditer(line))
-    last = found.pop() if found and found[-1].end() == len(line) else None
+    matches = list(_WORD.finditer(line))
+    last = matches.pop() if matches and matches[-1].end() == len(line) else None
     head = line if last is None else line[: last.start()]
-    return Typed(head, tuple([_unquoted(each[0]) for each in found]), _unquoted(last[0]) if last is not None else "")
+    return Typed(head, tuple([_unquoted(each[0]) for each in matches]), _unquoted(last[0]) if last is not None else "")
 
 
 def _unquoted(word: str) -> str:
@@ -60,18 +60,18 @@ def _unquoted(word: str) -> str:
 
 
 def command_offers(
-    session: Session, here: NodeRef | None, actions: Sequence[Action[Any]], names: Mapping[str, str], line: str
+    session: Session, ref: NodeRef | None, actions: Sequence[Action[Any]], names: Mapping[str, str], line: str
 ) -> list[str]:
     """Return the completions of a command line as whole lines: edits and other actions.
 
-    `here` is the node under the cursor; `names` are aliases such as ``w``, and the ids of their actions.
+    `ref` is the node under the cursor; `names` are aliases such as ``w``, and the ids of their actions.
     """
     typed = typed_words(line)
     if not typed.words:
         known = [*NAMES, *[each.id for each in actions], *names]
         return [typed.head + word + " " for word in _beginning(sorted(dict.fromkeys(known)), typed.last)]
     if typed.words[0] in NAMES:
-        return [typed.with_last(word) for word in islice(_edit_words(session, here, typed), MOST)]
+        return [typed.with_last(word) for word in islice(_edit_words(session, ref, typed), MOST)]
     name = names.get(typed.words[0], typed.words[0]).partition(" ")[0]
     action = next((each for each in actions if each.id == name), None)
     return [] if action is None else _argument_offers(session, action.argument, typed, line)
@@ -83,14 +83,14 @@ def argument_kinds(argument: str) -> list[str]:
 
 
 def _argument_offers(session: Session, argument: str, typed: Typed, line: str) -> list[str]:
-    found: list[str] = []
+    offers: list[str] = []
     for kind in argument_kinds(argument):
         if kind == "SELECTOR":
             rest = line[len(line.split(" ", 1)[0]) + 1 :]
-            found += [line[: len(line) - len(rest)] + offer for offer in selector_offers(session, rest)]
+            offers += [line[: len(line) - len(rest)] + offer for offer in selector_offers(session, rest)]
         elif len(typed.words) == 1:
-            found += [typed.with_last(word) for word in _argument_words(kind, typed.last)]
-    return found
+            offers += [typed.with_last(word) for word in _argument_words(kind, typed.last)]
+    return offers
 
 
 def _argument_words(kind: str, last: str) -> list[str]:
@@ -139,7 +139,7 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
     return list(filter(is_plain, _beginning(words, value)))
 
 
-def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
+def _edit_words(session: Session, ref: NodeRef | None, typed: Typed) -> Iterator[str]:
     for candidate in candidates(typed.words, typed.last):
         yield candidate.word
     if typed.last.startswith("--"):
@@ -149,10 +149,10 @@ def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterato
         return
     if parameter.role in ("node", "nodes") and not typed.last:
         yield "."
-    yield from _offered(session, here, typed, parameter)
+    yield from _offered(session, ref, typed, parameter)
 
 
-def _offered(session: Session, here: NodeRef | None, typed: Typed, parameter: Parameter) -> Iterator[str]:
+def _offered(session: Session, ref: NodeRef | None, typed: Typed, parameter: Parameter) -> Iterator[str]:
     """Yield the choices that the same field of the edit's form has."""
     edit = NAMES[typed.words[0]]
     given, free = _scanned(typed)
@@ -160,10 +160,10 @@ def _offered(session: Session, here: NodeRef | None, typed: Typed, parameter: Pa
     for place, word in zip([each for each in positional(edit) if each.name not in given], free, strict=False):
         texts[place.name] = [word]
     filling = Filling(edit, {name: "\n".join(words) for name, words in texts.items()})
-    if filling.texts.get("node") == "." and here is not None:
-        filling.texts["node"] = session.selector_of(here)
+    if filling.texts.get("node") == "." and ref is not None:
+        filling.texts["node"] = session.selector_of(ref)
     filling.texts[parameter.name] = typed.last if parameter.role == "file" else ""
-    for choice in Offers(session, here).of(filling, parameter):
+    for choice in Offers(session, ref).of(filling, parameter):
         if not choice.refused and choice.key.lower().startswith(typed.last.lower()):
             yield choice.key
 

@@ -35,6 +35,31 @@ _OF_OUTPUTS: Final = ("add-output", "set-shape")  # edits that start with an out
 YES: Final = "yes"
 NO: Final = "no"
 
+SLOW: Final = frozenset(
+    {"infer-shapes", "inline-functions", "convert-opset", "combine", "set-batch-size", "set-shape", "set-dim",
+     "deduplicate-initializers", "set-tensor", "cast-tensor"}
+)  # fmt: skip
+"""Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
+
+_BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
+
+_KINDS: Final = {
+    "FLOAT": "a number, such as 0.5",
+    "INT": "an integer",
+    "STRING": "a string",
+    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
+    "GRAPH": "a graph; E opens it in an editor",
+    "FLOATS": "a list of numbers, such as [0.5, 1]",
+    "INTS": "a list of integers, such as [1, 1]",
+    "STRINGS": 'a list of strings, such as ["a", "b"]',
+    "TENSORS": "a list of tensors",
+    "GRAPHS": "a list of graphs",
+    "TYPE_PROTO": "a type, such as float32[N,3]",
+}
+"""Attribute types in words."""
+
+Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
+
 
 class Filling:
     """A form that is being filled in; every field contains a text."""
@@ -94,7 +119,7 @@ class Filling:
             parse_value(field, texts)
         except ValueMistakeError as mistake:
             path = "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake.path])
-            return f"{path}: {mistake}".removeprefix(": ")
+            return f"{path}: {mistake}" if path else str(mistake)
         except ParameterError as error:
             return str(error)
         return ""
@@ -141,34 +166,34 @@ def text_of(shape: Shape, value: object) -> str:
     return EMPTY if texts == [""] and shape.form in ("text", "size", "value") else texts[0]
 
 
-def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[str, str]:
+def prefilled(session: Session, edit: type[Edit], ref: NodeRef | None) -> dict[str, str]:
     """Return the initial texts of the fields of an edit, from the selection and the node under the cursor."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for parameter in parameters(edit):
         if parameter.role in ("node", "nodes") and (parameter.required or name_of(edit) in _OF_NODES):
             if session.places.selected and parameter.role == "nodes":
-                found[parameter.name] = SELECTION
-            elif here is not None:
-                found[parameter.name] = node_selector(session.index, here)
+                texts[parameter.name] = SELECTION
+            elif ref is not None:
+                texts[parameter.name] = node_selector(session.index, ref)
         elif parameter.role == "nodes" and name_of(edit) == "replace-pattern" and session.places.selected:
-            found[parameter.name] = SELECTION
-    if here is None:
-        return found
-    if name_of(edit) in _OF_OUTPUTS and here.node.output:
-        found["tensor"] = _value(session, here, here.node.output[0])
+            texts[parameter.name] = SELECTION
+    if ref is None:
+        return texts
+    if name_of(edit) in _OF_OUTPUTS and ref.node.output:
+        texts["tensor"] = _value(session, ref, ref.node.output[0])
     if name_of(edit) in ("set-tensor", "cast-tensor"):
-        constants = [find_constant(here.scope, name) for name in (*here.node.input, *here.node.output) if name]
+        constants = [find_constant(ref.scope, name) for name in (*ref.node.input, *ref.node.output) if name]
         dense = [each for each in constants if each is not None and not isinstance(each.value, SparseTensor)]
         if dense:
-            found["tensor"] = _value(session, here, dense[0].name)
+            texts["tensor"] = _value(session, ref, dense[0].name)
             if name_of(edit) == "set-tensor":
-                found["value"] = _elements(dense[0])
-    if name_of(edit) == "set-attribute" and len(here.node.attribute) == 1 and not session.places.selected:
-        found["attribute"] = here.node.attribute[0].name or ""
-        found["value"] = written(here, found["attribute"])
-    if name_of(edit) == "add-node" and here.scope.address != "/graph":
-        found["graph"] = here.scope.address
-    return {name: text for name, text in found.items() if text}
+                texts["value"] = _elements(dense[0])
+    if name_of(edit) == "set-attribute" and len(ref.node.attribute) == 1 and not session.places.selected:
+        texts["attribute"] = ref.node.attribute[0].name or ""
+        texts["value"] = written(ref, texts["attribute"])
+    if name_of(edit) == "add-node" and ref.scope.address != "/graph":
+        texts["graph"] = ref.scope.address
+    return {name: text for name, text in texts.items() if text}
 
 
 def _elements(constant: Constant) -> str:
@@ -187,31 +212,6 @@ def _value(session: Session, here: NodeRef, name: str) -> str:
     return model_value_selector(session.index, defining_scope, name)
 
 
-SLOW: Final = frozenset(
-    {"infer-shapes", "inline-functions", "convert-opset", "combine", "set-batch-size", "set-shape", "set-dim",
-     "deduplicate-initializers", "set-tensor", "cast-tensor"}
-)  # fmt: skip
-"""Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
-
-
-_BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
-
-_KINDS: Final = {
-    "FLOAT": "a number, such as 0.5",
-    "INT": "an integer",
-    "STRING": "a string",
-    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
-    "GRAPH": "a graph; E opens it in an editor",
-    "FLOATS": "a list of numbers, such as [0.5, 1]",
-    "INTS": "a list of integers, such as [1, 1]",
-    "STRINGS": 'a list of strings, such as ["a", "b"]',
-    "TENSORS": "a list of tensors",
-    "GRAPHS": "a list of graphs",
-    "TYPE_PROTO": "a type, such as float32[N,3]",
-}
-"""Attribute types in words."""
-
-
 class Feedback(NamedTuple):
     """Feedback of a form."""
 
@@ -222,9 +222,6 @@ class Feedback(NamedTuple):
     mistakes: Mapping[str, str]
     """Mistakes by field. Without control characters."""
     flow: Flow = Flow()  # the types that the edit would change
-
-
-Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
 
 
 def edits_of(session: Session, filling: Filling, also: Also | None = None) -> tuple[Edit, ...]:
@@ -322,13 +319,13 @@ def _note(session: Session, filling: Filling, field: Parameter, ref: NodeRef | N
 
 def _signature(session: Session, op_type: str, domain: str) -> str:
     """Describe the inputs, outputs and required attributes of an operator."""
-    found = imported_signature(session.model, op_type, domain)
-    if found is None:
+    signature = imported_signature(session.model, op_type, domain)
+    if signature is None:
         return ""
     marks = {"optional": "?", "variadic": "..."}
-    inputs = ", ".join([each.name + marks.get(each.option, "") for each in found.inputs])
-    outputs = ", ".join([each.name for each in found.outputs])
-    needed = [each.name for each in found.attributes.values() if each.required]
+    inputs = ", ".join([each.name + marks.get(each.option, "") for each in signature.inputs])
+    outputs = ", ".join([each.name for each in signature.outputs])
+    needed = [each.name for each in signature.attributes.values() if each.required]
     return f"({inputs}) -> ({outputs})" + (f", requires the attribute {', '.join(needed)}" if needed else "")
 
 
@@ -376,16 +373,16 @@ def expected(session: Session, ref: NodeRef, name: str) -> str:
 def value_mistake(ref: NodeRef, name: str, text: str) -> str:
     """Return the mistake in the text of an attribute value, or "". Does not run the ONNX checker."""
     node = ref.node
-    there = _attribute(node, name)
+    existing = _attribute(node, name)
     table = dict(attribute_types(node.domain, node.op_type))
-    if name not in table and there is not None and there.type is not None:
-        table[name] = there.type
+    if name not in table and existing is not None and existing.type is not None:
+        table[name] = existing.type
     try:
         value = json_or_text(text)
         if name not in table:
             # The edit itself checks whether the attribute exists and which type it has.
             return ""
-        attribute_of(name, value, table, node.op_type or "", "")
+        attribute_of(name, value, table, node.op_type or "", "", where="")
     except (OnnxJsonError, ValueMistakeError) as error:
-        return str(error).removeprefix(": ").removeprefix("value: ")
+        return str(error)
     return rank_mistake(ref, name, value)

@@ -19,6 +19,7 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_checks import quoted
 from onnxjson.model.operators import (
     AttributeFormal,
     attribute_defaults,
@@ -43,14 +44,18 @@ _COMMON: Final = ("float32", "float16", "bfloat16", "int64", "int32", "int8", "u
 _DTYPES: Final = [*_COMMON, *[name for number, name in DATA_TYPE_NAMES.items() if number and name not in _COMMON]]
 """Data types, the common ones first."""
 
+LEFT_OUT: Final = '""'  # key of the choice that omits the input
+
+_MAYBE: Final = 3  # rank of a value about which too little is known to decide whether it fits
+
 
 class Offers:
     """Choices for the fields of one form; use it in a thread for a big model."""
 
-    def __init__(self, session: Session, here: NodeRef | None) -> None:
-        """Use the current model of a session; values of `here`, the node under the cursor, are listed first."""
+    def __init__(self, session: Session, ref: NodeRef | None) -> None:
+        """Use the current model of a session; values of `ref`, the node under the cursor, are listed first."""
         self._session = session
-        self._here = here
+        self._ref = ref
 
     def of(self, filling: Filling, field: Parameter) -> list[Choice]:
         """Return the choices of a field; none if they are unknown."""
@@ -117,17 +122,17 @@ class Offers:
         selected = self._session.places.selected
         if selected:
             yield Choice(SELECTION, f"{SELECTION}  the selection", counted(len(selected), "node"))
-        if self._here is not None:
-            yield _node(self._index, self._here)
+        if self._ref is not None:
+            yield _node(self._index, self._ref)
         for operator, count in sorted(self._index.operator_counts().items()):
             yield _plain(f"op:{operator.rpartition('::')[2]}", counted(count, "node"))
         for ref in self._index.node_refs:
-            if ref != self._here:
+            if ref != self._ref:
                 yield _node(self._index, ref)
 
     def _scopes(self) -> list[Scope]:
         """Return all graphs, starting with that of the node under the cursor and its outer graphs."""
-        first = [] if self._here is None else list(self._here.scope.chain())
+        first = [] if self._ref is None else list(self._ref.scope.chain())
         return [*first, *[each for each in self._index.scopes if each not in first]]
 
     def _values(self, fits: Callable[[Scope, str], bool]) -> Iterator[Choice]:
@@ -136,9 +141,9 @@ class Offers:
         known = {scope: dict.fromkeys((*scope.inputs, *scope.initializers, *scope.producers)) for scope in scopes}
         counts = Counter(name for names in known.values() for name in names)
         near: list[tuple[Scope, str]] = []
-        if self._here is not None:
-            for name in (*self._here.node.output, *self._here.node.input):
-                defining_scope = Index.defining_scope(self._here.scope, name) if name else None
+        if self._ref is not None:
+            for name in (*self._ref.node.output, *self._ref.node.input):
+                defining_scope = Index.defining_scope(self._ref.scope, name) if name else None
                 near += [(defining_scope, name)] if defining_scope is not None else []
         for scope, name in dict.fromkeys((*near, *[(each, name) for each in scopes for name in known[each]])):
             if fits(scope, name):
@@ -168,21 +173,21 @@ class Offers:
             return
         ref = refs[0]
         view = view_node(self._session.model, self._index, ref, "")
-        there = {each.name: each for each in view.attributes}
-        for name, attribute in there.items():
+        existing = {each.name: each for each in view.attributes}
+        for name, attribute in existing.items():
             yield _plain(name or "", f"{attribute.type or ''}  now {attribute_value_text(attribute)}")
-        found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
-        for each in found.attributes.values() if found is not None else ():
-            if each.name not in there:
-                yield _plain(each.name, _about(each))
+        signature = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
+        for attribute_signature in signature.attributes.values() if signature is not None else ():
+            if attribute_signature.name not in existing:
+                yield _plain(attribute_signature.name, _about(attribute_signature))
 
     def _attributes_of_operator(self, operator: str, domain: str) -> Iterator[Choice]:
         """Yield the attributes of an operator, those for a dtype with each dtype, as the beginning of a line."""
-        found = imported_signature(self._session.model, operator, domain)
-        for each in found.attributes.values() if found is not None else ():
-            is_dtype = each.name in DTYPE_ATTRIBUTES and ATTRIBUTE_TYPE_NAMES[each.type] == "INT"
+        signature = imported_signature(self._session.model, operator, domain)
+        for attribute in signature.attributes.values() if signature is not None else ():
+            is_dtype = attribute.name in DTYPE_ATTRIBUTES and ATTRIBUTE_TYPE_NAMES[attribute.type] == "INT"
             for value in _DTYPES if is_dtype else ("",):
-                yield Choice(f"{each.name}={value}", visible(f"{each.name}={value}"), _about(each))
+                yield Choice(f"{attribute.name}={value}", visible(f"{attribute.name}={value}"), _about(attribute))
 
     def _attribute_values(self, filling: Filling) -> Iterator[Choice]:
         """Yield the values of the attribute in nodes with the same operator, and its default."""
@@ -220,12 +225,16 @@ class Offers:
         names |= dict.fromkeys(each.name or "" for each in functions)
         without_inputs = {each.name or "" for each in functions if not each.input}
         for name in names:
-            found = imported_signature(model, name, domain)
-            if found.deprecated if found is not None else name not in counts and name in known_operators(domain):
+            signature = imported_signature(model, name, domain)
+            if (
+                signature.deprecated
+                if signature is not None
+                else name not in counts and name in known_operators(domain)
+            ):
                 continue
-            if take_inputs and (not found.inputs if found is not None else name in without_inputs):
+            if take_inputs and (not signature.inputs if signature is not None else name in without_inputs):
                 continue
-            taken = f"({', '.join([each.name for each in found.inputs])})" if found is not None else ""
+            taken = f"({', '.join([each.name for each in signature.inputs])})" if signature is not None else ""
             used = f"  {counts[name]:,} here" if counts[name] else ""
             yield _plain(name, f"{taken}{used}")
 
@@ -273,12 +282,6 @@ def _about(attribute: AttributeFormal) -> str:
 
 def _plain(text: str, detail: str = "") -> Choice:
     return Choice(text, visible(text, _LONGEST), visible(detail, _LONGEST))
-
-
-LEFT_OUT: Final = '""'  # key of the choice that omits the input
-
-
-_MAYBE: Final = 3  # rank of a value about which too little is known to decide whether it fits
 
 
 def slot_choices(model: Model, ref: NodeRef) -> list[Choice]:
@@ -367,8 +370,11 @@ class _Ranking:
         if dtype is None or self._is_wrong_now:
             return ""
         if dtype not in self._refusals:
-            found = dtype_conflict(self._workspace, self._ref.scope, self._with(name), {name: dtype}, self._known)
-            self._refusals[dtype] = "" if found is None else found.replace(f'"{visible(name)}"', "this one")
+            conflict = dtype_conflict(
+                self._workspace, self._ref.scope, self._with(name), {name: dtype}, self._known,
+                lambda value: "this one" if value == name else quoted(value),
+            )  # fmt: skip
+            self._refusals[dtype] = conflict or ""
         return self._refusals[dtype]
 
     def _with(self, name: str) -> Node:
@@ -395,6 +401,6 @@ class _Ranking:
         try:
             check_node(self._workspace, self._ref.scope, self._with(""), "")
         except EditError as error:
-            yield Choice(LEFT_OUT, "(omit the input)", "", str(error).removeprefix(": "))
+            yield Choice(LEFT_OUT, "(omit the input)", "", str(error))
         else:
             yield Choice(LEFT_OUT, "(omit the input)", "optional")

@@ -25,23 +25,23 @@ class HistoryRows:
 
     def line(self, number: int, width: int) -> Line:
         """See `Rows.line`."""
-        made = self.number(number)
-        mark = ">" if made == self._position else " "
-        saved = "  saved" if made == self._saved else ""
-        head = f"{mark}{made:>4} "
-        if made == 0:
+        step_number = self.number(number)
+        mark = ">" if step_number == self._position else " "
+        saved = "  saved" if step_number == self._saved else ""
+        head = f"{mark}{step_number:>4} "
+        if step_number == 0:
             text, notes = "as opened", ""
         else:
-            step = self._steps[made - 1]
+            step = self._steps[step_number - 1]
             text, notes = visible(step.title, None), f"  {visible('; '.join(step.notes), 200)}" if step.notes else ""
         room = width - cells(head) - cells(saved)
         shown = shortened(text, max(room, 10))
         rest = room - cells(shown)
         remark = shortened(notes, rest) if rest > 8 else ""
-        is_here = made <= self._position
+        is_here = step_number <= self._position
         return (
-            Span(head, "title" if made == self._position else "quiet"),
-            Span(shown, "plain" if is_here and made else "quiet"),
+            Span(head, "title" if step_number == self._position else "quiet"),
+            Span(shown, "plain" if is_here and step_number else "quiet"),
             Span(remark, "quiet"),
             Span(saved, "good"),
         )
@@ -57,12 +57,12 @@ class HistoryPage(Page[Workbench]):
     @property
     def rows(self) -> Rows:
         """The steps."""
-        return HistoryRows(self.bench.session.history)
+        return HistoryRows(self.workbench.session.history)
 
     @property
     def note(self) -> str:
         """The number of steps."""
-        return str(len(self.bench.session.history) or "")
+        return str(len(self.workbench.session.history) or "")
 
     def model_changed(self) -> None:
         """Draw the steps again."""
@@ -70,17 +70,17 @@ class HistoryPage(Page[Workbench]):
 
     def choose(self, number: int) -> None:
         """Undo or redo until the step of the row is the newest."""
-        history = self.bench.session.history
-        last, done = self.bench.step(len(history) - number - history.position)
+        history = self.workbench.session.history
+        last, done = self.workbench.step(len(history) - number - history.position)
         if last is None:
-            self.bench.say("this is the current step")
+            self.workbench.say("this is the current step")
         else:
-            self.bench.say(f"{counted(done, 'step')} {'undone' if last.kind == 'undone' else 'redone'}")
+            self.workbench.say(f"{counted(done, 'step')} {'undone' if last.kind == 'undone' else 'redone'}")
 
     def copied(self, number: int) -> str:
         """Return the commands of a step, one per line; its title if it has none."""
-        steps = tuple(self.bench.session.history)
-        made = len(steps) - number
-        if made < 1:
+        steps = tuple(self.workbench.session.history)
+        step_number = len(steps) - number
+        if step_number < 1:
             return ""
-        return "\n".join(steps[made - 1].commands) or steps[made - 1].title
+        return "\n".join(steps[step_number - 1].commands) or steps[step_number - 1].title

@@ -30,8 +30,15 @@ Origin = Literal["reader", "structure", "onnx"]
 
 _ORIGINS: Final[tuple[Origin, ...]] = ("reader", "structure", "onnx")
 
+_NODE: Final = re.compile(r"/.*/node/[0-9]+")  # the address of the innermost node of an element
 
-class _Found(NamedTuple):
+_OF_FILE: Final = frozenset({COMMENTS_CODE})
+"""Codes of findings about the file, which changes of the model do not affect."""
+
+_STALE: Final = ", found before the last change"
+
+
+class _Check(NamedTuple):
     """Findings of one origin, and the revision of the model that they describe."""
 
     findings: tuple[Finding, ...]
@@ -45,30 +52,30 @@ class ProblemsPage(Page[Workbench]):
     title = "Problems"
     hints = (("enter", "go there"), ("C", "run onnx"), ("space", "unabridged"))
 
-    def __init__(self, bench: Workbench, drawer: Drawer) -> None:
-        super().__init__(bench, drawer)
-        session = bench.session
-        self._found: dict[Origin, _Found] = {}
+    def __init__(self, workbench: Workbench, drawer: Drawer) -> None:
+        super().__init__(workbench, drawer)
+        session = workbench.session
+        self._checks: dict[Origin, _Check] = {}
         if session.findings:
-            self._found["reader"] = _Found(session.findings, session.revision)
+            self._checks["reader"] = _Check(session.findings, session.revision)
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
         self._checked_revision = -1  # the revision that onnx checked last
         self._listed: list[tuple[Finding, bool]] = []
         self._list()
-        bench.call_after_refresh(self._look)
+        workbench.call_after_refresh(self._look)
 
     # What is shown
 
     @property
     def note(self) -> str:
         """The number of errors and warnings, without outdated findings."""
-        found = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
+        current = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
         parts = [
             counted(number, severity)
             for severity in ("error", "warning")
-            if (number := sum(finding.severity == severity for finding in found))
+            if (number := sum(finding.severity == severity for finding in current))
         ]
         return " ".join(parts)
 
@@ -84,7 +91,7 @@ class ProblemsPage(Page[Workbench]):
     def shown(self) -> None:
         """Check a small model with onnx."""
         self._look()
-        if self._is_cheap and self._checked_revision != self.bench.session.revision and not self._is_checking:
+        if self._is_cheap and self._checked_revision != self.workbench.session.revision and not self._is_checking:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
@@ -96,7 +103,7 @@ class ProblemsPage(Page[Workbench]):
         self._list()
         self.redraw()
         self._later(STRUCTURE_RESTED, self._look)
-        if "onnx" in self._found or self.bench.drawer.page is self:
+        if "onnx" in self._checks or self.workbench.drawer.page is self:
             self._later(RESTED, self._ask_by_itself)
 
     def choose(self, number: int) -> None:
@@ -105,19 +112,19 @@ class ProblemsPage(Page[Workbench]):
             return
         finding, _ = self._listed[number]
         if not finding.address:
-            self.bench.say(finding.message, "changed")
-        elif self.bench.go(finding.address):
-            self.bench.focus_pane("nodes")
+            self.workbench.say(finding.message, "changed")
+        elif self.workbench.go(finding.address):
+            self.workbench.focus_pane("nodes")
 
     # Requests
 
     def more(self) -> None:
         """Show the finding under the cursor unabridged."""
-        number = self.bench.drawer.lines.cursor
+        number = self.workbench.drawer.lines.cursor
         if number >= len(self._listed):
             return
         finding, is_stale = self._listed[number]
-        width = max(min(self.bench.size.width - 8, 104), 40)
+        width = max(min(self.workbench.size.width - 8, 104), 40)
         lines: list[Line] = [(Span(each),) for each in wrapped(finding.message, width, indent=0)]
         if finding.hint:
             lines += [(), *[(Span(each, "good"),) for each in wrapped(finding.hint, width, indent=0)]]
@@ -127,15 +134,15 @@ class ProblemsPage(Page[Workbench]):
         if finding.address:
             lines.append((Span(f"at {visible(finding.address, 1000)}", "quiet"),))
         lines.append((Span(f"code {visible(finding.code)}" + (_STALE if is_stale else ""), "quiet"),))
-        self.bench.app.push_screen(TextScreen(finding.severity, lines))
+        self.workbench.app.push_screen(TextScreen(finding.severity, lines))
 
     def run_onnx_checks(self) -> None:
         """Run the checker and the shape inference of onnx in a separate process."""
-        session = self.bench.session
+        session = self.workbench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
         self._checked_revision, self._trouble = revision, ""
         self._worker = worker = Worker()
-        job = self.bench.jobs.start(
+        job = self.workbench.jobs.start(
             _CHECK,
             "checking with onnx",
             lambda: _onnx_findings(worker, model, folder),
@@ -147,38 +154,38 @@ class ProblemsPage(Page[Workbench]):
 
     @property
     def _is_checking(self) -> bool:
-        return self.bench.jobs.is_running(_CHECK)
+        return self.workbench.jobs.is_running(_CHECK)
 
     # Checks
 
     def _later(self, seconds: float, what: Any) -> None:
-        self._timers.append(self.bench.set_timer(seconds, what))
+        self._timers.append(self.workbench.set_timer(seconds, what))
 
     def _look(self) -> None:
         """Check the structure of the model, in a thread if it is big."""
-        session = self.bench.session
+        session = self.workbench.session
         revision = session.revision
-        known = self._found.get("structure")
+        known = self._checks.get("structure")
         if known is not None and known.revision == revision:
             return
-        self.bench.compute(
+        self.workbench.compute(
             "structure", "checking the structure", session.check, lambda found: self._take("structure", found, revision)
         )
 
     @property
     def _is_cheap(self) -> bool:
-        index = self.bench.session.index
+        index = self.workbench.session.index
         if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
             return False
         return weights([each.tensor for each in stored_tensors(index)]).bytes <= SMALL_BYTES
 
     def _ask_by_itself(self) -> None:
-        if self._is_cheap and self._checked_revision != self.bench.session.revision:
+        if self._is_cheap and self._checked_revision != self.workbench.session.revision:
             self.run_onnx_checks()
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, OnnxJsonError):
-            self.bench.failed(error)
+            self.workbench.failed(error)
         else:
             self._trouble = visible(str(error), 1000)
         self.redraw()
@@ -190,11 +197,11 @@ class ProblemsPage(Page[Workbench]):
         self.redraw()
 
     def _take(self, origin: Origin, found: tuple[Finding, ...], revision: int) -> None:
-        self._found[origin] = _Found(found, revision)
+        self._checks[origin] = _Check(found, revision)
         self._list()
         self.redraw()
         self._flag()
-        self.bench.draw_bars()
+        self.workbench.draw_bars()
 
     def _flag(self) -> None:
         """Mark the nodes with findings in the list of nodes."""
@@ -203,20 +210,22 @@ class ProblemsPage(Page[Workbench]):
             place = _NODE.match(finding.address or "")
             if place is not None and not is_stale and flagged.get(place[0]) != "error":
                 flagged[place[0]] = finding.severity
-        if flagged != self.bench.session.places.flagged:
-            self.bench.session.places.flagged = flagged
-            self.bench.nodes.redraw_changed()
+        if flagged != self.workbench.session.places.flagged:
+            self.workbench.session.places.flagged = flagged
+            self.workbench.nodes.redraw_changed()
 
     def _everything(self) -> list[tuple[Finding, bool]]:
-        revision = self.bench.session.revision
-        found = [
-            (finding, each.revision != revision)
+        revision = self.workbench.session.revision
+        findings = [
+            (finding, check.revision != revision)
             for origin in _ORIGINS
-            if (each := self._found.get(origin)) is not None
-            for finding in each.findings
+            if (check := self._checks.get(origin)) is not None
+            for finding in check.findings
         ]
         # Duplicates are merged.
-        unique = {(finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in found}
+        unique = {
+            (finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in findings
+        }
         return sorted(unique.values(), key=lambda each: (each[0].severity != "error", each[1]))
 
     def _list(self) -> None:
@@ -224,12 +233,12 @@ class ProblemsPage(Page[Workbench]):
 
     def _state(self) -> list[Line]:
         lines: list[Line] = []
-        found, revision = self._listed, self.bench.session.revision
-        if "structure" not in self._found:
+        listed, revision = self._listed, self.workbench.session.revision
+        if "structure" not in self._checks:
             lines.append((Span(" checking the structure ...", "quiet"),))
-        elif not found:
+        elif not listed:
             lines.append((Span(" the structure is valid", "good"),))
-        checked = self._found.get("onnx")
+        checked = self._checks.get("onnx")
         if self._is_checking:
             lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
@@ -239,32 +248,25 @@ class ProblemsPage(Page[Workbench]):
         elif checked.revision != revision:
             lines.append((Span(" the model changed since the check with onnx; C checks again", "quiet"),))
         elif not checked.findings:
-            lines.append((Span(" onnx finds nothing else" if found else " onnx finds no problems", "good"),))
+            lines.append((Span(" onnx finds nothing else" if listed else " onnx finds no problems", "good"),))
         return lines
-
-
-_NODE: Final = re.compile(r"/.*/node/[0-9]+")  # the address of the innermost node of an element
-_OF_FILE: Final = frozenset({COMMENTS_CODE})
-"""Codes of findings about the file, which changes of the model do not affect."""
-
-_STALE: Final = ", found before the last change"
 
 
 class ProblemRows:
     """Rows of findings, and below them the state of the checks."""
 
-    def __init__(self, found: list[tuple[Finding, bool]], state: list[Line]) -> None:
-        self._found = found
+    def __init__(self, findings: list[tuple[Finding, bool]], state: list[Line]) -> None:
+        self._findings = findings
         self._state = TextRows(state)
 
     def __len__(self) -> int:
-        return len(self._found) + len(self._state)
+        return len(self._findings) + len(self._state)
 
     def line(self, number: int, width: int) -> Line:
         """Return severity, place and message; old findings are marked."""
-        if number >= len(self._found):
-            return self._state.line(number - len(self._found), width)
-        finding, is_stale = self._found[number]
+        if number >= len(self._findings):
+            return self._state.line(number - len(self._findings), width)
+        finding, is_stale = self._findings[number]
         old = "old " if is_stale else ""
         place = f"{finding.line}:{finding.column}" if finding.line else visible(finding.address, 300)
         room = max(width - 10 - len(old), 10)

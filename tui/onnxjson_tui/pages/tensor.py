@@ -65,7 +65,7 @@ class TensorPage(Page[Workbench]):
 
     def show_constant(self, address: str) -> None:
         """Show the tensor at an address."""
-        session = self.bench.session
+        session = self.workbench.session
         self.show_tensor(select_tensor(session.model, session.index, f"@{address}"))
 
     def show_tensor(self, ref: TensorRef) -> None:
@@ -75,20 +75,20 @@ class TensorPage(Page[Workbench]):
         self._slice, self.column, self.cell, self._cell_row = "", 0, 0, 0
         self._open()
         self.redraw(0)
-        self.bench.focus_pane("drawer")
+        self.workbench.focus_pane("drawer")
 
     def model_changed(self) -> None:
         """Find the tensor in the new model."""
         ref = self.ref
         if ref is None:
             return
-        found = self._found_again(ref)
-        if found is None:
+        new_ref = self._found_again(ref)
+        if new_ref is None:
             self._gone = f"{visible(ref.name or ref.address, 200)} was removed; t shows another one"
             self.ref, self._grid = None, None
         else:
-            self.ref = found
-            if found.tensor is not ref.tensor:
+            self.ref = new_ref
+            if new_ref.tensor is not ref.tensor:
                 shown, cursor = self.drawer.lines.rows, self.drawer.lines.cursor
                 if isinstance(shown, TensorRows) and cursor >= shown.before:
                     self._row = cursor - shown.before
@@ -96,7 +96,7 @@ class TensorPage(Page[Workbench]):
         self.redraw()
 
     def _found_again(self, ref: TensorRef) -> TensorRef | None:
-        session = self.bench.session
+        session = self.workbench.session
         if ref.scope is not None and ref.name:
             scope = next((each for each in session.index.scopes if each.address == ref.scope.address), None)
             if scope is not None and ref.tensor is not None:
@@ -106,21 +106,21 @@ class TensorPage(Page[Workbench]):
                         address = f"{scope.address}/{field}/{places[ref.name]}"
                         return TensorRef(ref.name, address, scope.initializer(ref.name), scope)
         try:
-            found = select_tensor(session.model, session.index, f"@{ref.address}")
+            new_ref = select_tensor(session.model, session.index, f"@{ref.address}")
         except OnnxJsonError:
             return None
-        return found if found.name == ref.name else None
+        return new_ref if new_ref.name == ref.name else None
 
     def _open(self) -> None:
         """Read the elements in a thread, since they may be in a file or packed."""
         self._grid, self._problem, self._statistics = None, "", None
-        self.bench.jobs.drop("tensor")
-        self.bench.jobs.drop(_COUNTING)
+        self.workbench.jobs.drop("tensor")
+        self.workbench.jobs.drop(_COUNTING)
         ref = self.ref
         if ref is None or ref.tensor is None:
             return
-        tensor, folder, wanted = ref.tensor, self.bench.session.opened.folder, self._slice
-        self.bench.jobs.start(
+        tensor, folder, wanted = ref.tensor, self.workbench.session.opened.folder, self._slice
+        self.workbench.jobs.start(
             "tensor", "reading the tensor", lambda: opened_grid(tensor, folder, wanted), self._opened, self._failed
         )
 
@@ -143,7 +143,7 @@ class TensorPage(Page[Workbench]):
         if isinstance(error, OnnxJsonError | SliceError):
             self._problem = visible(str(error), 1000)
         else:
-            self.bench.failed(error)
+            self.workbench.failed(error)
         self.redraw()
 
     @property
@@ -171,14 +171,14 @@ class TensorPage(Page[Workbench]):
     @property
     def width(self) -> int:
         """Columns of the page."""
-        return self.bench.drawer.lines.scrollable_content_region.width or self.bench.size.width
+        return self.workbench.drawer.lines.scrollable_content_region.width or self.workbench.size.width
 
     # Requests
 
     def more(self) -> None:
         """Compute statistics of all elements in a thread."""
         grid = self._grid
-        if grid is None or self.bench.jobs.is_running(_COUNTING):
+        if grid is None or self.workbench.jobs.is_running(_COUNTING):
             return
         tensor = grid.tensor
         if tensor.data_type == STRING:
@@ -187,13 +187,13 @@ class TensorPage(Page[Workbench]):
             return
 
         def look() -> None:
-            if not self.bench.jobs.is_running(_COUNTING):
+            if not self.workbench.jobs.is_running(_COUNTING):
                 raise _DroppedError
 
         def work() -> tuple[Statistics, Spread]:
             return statistics(tensor, bins=BINS, looked=look), spread(tensor, looked=look)
 
-        job = self.bench.jobs.start(_COUNTING, "computing statistics", work, self._counted, self._failed)
+        job = self.workbench.jobs.start(_COUNTING, "computing statistics", work, self._counted, self._failed)
         job.dropped = self.redraw
         self.redraw()
 
@@ -204,7 +204,7 @@ class TensorPage(Page[Workbench]):
 
     async def ask_slice(self) -> None:
         """Ask for a slice, and show its elements."""
-        text = await self.bench.ask("slice", text=self.slice) if self.slice else ""
+        text = await self.workbench.ask("slice", text=self.slice) if self.slice else ""
         if text is not None:
             self.pick(text)
 
@@ -212,17 +212,17 @@ class TensorPage(Page[Workbench]):
         """Show the elements of a slice."""
         grid = self._grid
         if grid is None or isinstance(grid, SparseGrid):
-            self.bench.say("there are no values to slice")
+            self.workbench.say("there are no values to slice")
             return
         dims = grid.tensor.dims
         try:
             picks = parse_slice(text, dims)
         except SliceError as error:
-            self.bench.say(str(error), "bad")
+            self.workbench.say(str(error), "bad")
             return
         self._slice, self.column, self.cell = slice_text(picks, dims), 0, 0
         wanted = ValueGrid(grid.tensor, picks)
-        self.bench.jobs.start("tensor", "reading the tensor", lambda: begun(wanted), self._opened, self._failed)
+        self.workbench.jobs.start("tensor", "reading the tensor", lambda: begun(wanted), self._opened, self._failed)
 
     @property
     def slice(self) -> str:
@@ -263,7 +263,7 @@ class TensorPage(Page[Workbench]):
         length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
             raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")
-        words = "" if ref.scope is None else model_value_selector(self.bench.session.index, ref.scope, ref.name)
+        words = "" if ref.scope is None else model_value_selector(self.workbench.session.index, ref.scope, ref.name)
         values = grid.exact(row, self.cell, length)
         text = values[0] if len(values) == 1 else f"[{', '.join(values)}]"
         at = grid.index(row, self.cell, length if len(values) > 1 else 1) or None
@@ -278,7 +278,7 @@ class TensorPage(Page[Workbench]):
         assert ref is not None
         lines = [
             title_line(ref, width),
-            (Span(f" {shortened(place_text(self.bench.session.index, ref), width - 2)}", "quiet"),),
+            (Span(f" {shortened(place_text(self.workbench.session.index, ref), width - 2)}", "quiet"),),
         ]
         lines += [(Span(f" {each}", "bad"),) for each in wrapped(self._problem, width - 2, indent=0) if each]
         lines += self._statistics_lines(width)
@@ -294,21 +294,21 @@ class TensorPage(Page[Workbench]):
     def _statistics_lines(self, width: int) -> list[Line]:
         if self._grid is None:
             return []
-        if self.bench.jobs.is_running(_COUNTING):
+        if self.workbench.jobs.is_running(_COUNTING):
             return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
             return [(Span(" e edit   4e edit four   S statistics and histogram   s slice", "quiet"),)]
-        found, spread_found = self._statistics
-        if isinstance(found, StringStatistics):
-            return side_by_side(string_rows(found), (), width)
-        ascii_only = self.bench.terminal.glyphs == "ascii"
-        chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
-        rows = statistics_rows(found, format_data_type(self._grid.tensor.data_type or 0))
-        if spread_found is not None and spread_found.distinct is not None:
-            rows.append(("distinct", f"{spread_found.distinct:,}"))
+        statistics, spread = self._statistics
+        if isinstance(statistics, StringStatistics):
+            return side_by_side(string_rows(statistics), (), width)
+        ascii_only = self.workbench.terminal.glyphs == "ascii"
+        chart = histogram_lines(statistics.histogram, ascii_only=ascii_only) if statistics.histogram is not None else []
+        rows = statistics_rows(statistics, format_data_type(self._grid.tensor.data_type or 0))
+        if spread is not None and spread.distinct is not None:
+            rows.append(("distinct", f"{spread.distinct:,}"))
         lines = side_by_side(rows, chart, width)
-        if spread_found is not None and spread_found.quantiles:
-            lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]
+        if spread is not None and spread.quantiles:
+            lines += [(Span(f" {each}"),) for each in quantile_lines(spread, width - 2)]
         return lines
 
     def _heading(self, grid: ValueGrid, width: int) -> Line:
@@ -342,14 +342,14 @@ class TensorPage(Page[Workbench]):
         assert grid is not None
         columns, before = self._columns(grid, width), grid.width
         try:
-            found = [] if self._problem else grid.texts(row, columns.start, len(columns))
+            values = [] if self._problem else grid.texts(row, columns.start, len(columns))
         except OnnxJsonError as error:
-            self.bench.call_after_refresh(self._failed, error)
-            found = []
+            self.workbench.call_after_refresh(self._failed, error)
+            values = []
         if grid.width > before:
-            self.bench.call_after_refresh(self.redraw)
+            self.workbench.call_after_refresh(self.redraw)
         label = Span(" " + padded(grid.row_label(row), self._label_width(grid)) + "  ", "quiet")
-        texts = [padded(shortened(text, grid.width), grid.width, right=True) for text in found]
+        texts = [padded(shortened(text, grid.width), grid.width, right=True) for text in values]
         return (label, *[part for text in texts for part in (Span(text, self._heat(text)), Span("  "))][:-1])
 
     def _heat(self, text: str) -> Style:
@@ -359,11 +359,11 @@ class TensorPage(Page[Workbench]):
             return "bad"
         if value in ("0", "-0", "false"):
             return "quiet"
-        found = self._statistics[0] if self._statistics is not None else None
-        if not isinstance(found, Statistics) or found.minimum is None or found.maximum is None:
+        statistics = self._statistics[0] if self._statistics is not None else None
+        if not isinstance(statistics, Statistics) or statistics.minimum is None or statistics.maximum is None:
             return "plain"
         try:
-            share = abs(float(value)) / max(abs(float(found.minimum)), abs(float(found.maximum)), 1e-300)
+            share = abs(float(value)) / max(abs(float(statistics.minimum)), abs(float(statistics.maximum)), 1e-300)
         except ValueError:
             return "plain"
         return "bad" if share > _HOT else "control" if share > _WARM else "plain"

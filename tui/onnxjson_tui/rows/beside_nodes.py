@@ -39,6 +39,29 @@ _NODES: Final = {"unicode": "●○", "ascii": "*o"}  # a node that produces a v
 _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
 """The characters for a node on a highlighted lane that consumes its value."""
 
+HEAVY: Final = frozenset("".join([*_HEAVY.values(), *_HEAVY_NODES.values()])) - {" "}
+"""All characters of highlighted lanes."""
+
+CHANGES: Final = "changes"
+
+MACS: Final = "MACs"
+
+NAN: Final = "NaN"
+
+DIFFERENCE: Final = "diff"  # of several nodes, the largest number counts, not the sum
+
+_COLOURS: Final = (CHANGES, DIFFERENCE, "ms", MACS, NAN)  # numbers that colour the map, in the order of its key
+
+COLUMN: Final = 9  # columns of a number with the space before it
+
+_NAMES: Final = 30  # columns for the rest of a row
+
+Columns = Mapping[str, Mapping[str, float | str]]  # what a number is -> address of a node -> number, or a formula
+
+_HOT, _WARM = 0.5, 0.1  # parts of the largest number
+
+_TINY: Final = 0.005  # part of the sum that is not worth a word
+
 
 class Row(NamedTuple):
     """The lanes next to one node."""
@@ -86,12 +109,12 @@ class Lanes:
     def produced_by(self, position: int) -> tuple[Lit, ...]:
         """Return the lanes of the outputs of a node."""
         number = bisect_left(self._starts, position)
-        found = []
+        lit = []
         while number < len(self._starts) and self._starts[number] == position:
             if self._lanes[number] >= 0:
-                found.append(Lit(self._lanes[number], range(position + 1, self._ends[number] + 1)))
+                lit.append(Lit(self._lanes[number], range(position + 1, self._ends[number] + 1)))
             number += 1
-        return tuple(found)
+        return tuple(lit)
 
     def _find(self, scope: Scope) -> list[int]:
         """Find the producer and last consumer of each value; return the numbers of consumers."""
@@ -192,25 +215,7 @@ def hidden(row: Row, most: int) -> int:
     return len([lane for lane in {*row.before, *row.after, *own} if lane >= most])
 
 
-HEAVY: Final = frozenset("".join([*_HEAVY.values(), *_HEAVY_NODES.values()])) - {" "}
-"""All characters of highlighted lanes."""
-
-
 # Numbers
-
-CHANGES: Final = "changes"
-MACS: Final = "MACs"
-NAN: Final = "NaN"
-DIFFERENCE: Final = "diff"  # of several nodes, the largest number counts, not the sum
-_COLOURS: Final = (CHANGES, DIFFERENCE, "ms", MACS, NAN)  # numbers that colour the map, in the order of its key
-
-COLUMN: Final = 9  # columns of a number with the space before it
-_NAMES: Final = 30  # columns for the rest of a row
-
-Columns = Mapping[str, Mapping[str, float | str]]  # what a number is -> address of a node -> number, or a formula
-
-_HOT, _WARM = 0.5, 0.1  # parts of the largest number
-_TINY: Final = 0.005  # part of the sum that is not worth a word
 
 
 def shown(found: Columns, width: int) -> list[str]:
@@ -249,11 +254,11 @@ class Figures(NamedTuple):
 
     def of_parts(self, owner: "array[int]", count: int) -> tuple[float, ...]:
         """Return the numbers of boxes, by the number of the box of each node."""
-        found = [0.0] * count
+        numbers = [0.0] * count
         for part, value in zip(owner, self.values, strict=True):
             if part >= 0 and value:
-                found[part] = found[part] + value if self.is_sum else max(found[part], value)
-        return tuple(found)
+                numbers[part] = numbers[part] + value if self.is_sum else max(numbers[part], value)
+        return tuple(numbers)
 
     def text(self, value: float, total: float) -> str:
         """Return the number of a box: its part of the sum, or the number itself; "" if it is next to nothing."""
@@ -271,7 +276,7 @@ class Figures(NamedTuple):
 def figures_of(scope: Scope, columns: Columns, changed: "list[int] | None" = None) -> dict[str, Figures]:
     """Return what colours the map of a graph; nodes inside of a node count for it. `changed` are positions."""
     count, start = len(scope.graph.node), f"{scope.address}/node/"
-    found: dict[str, Figures] = {}
+    figures: dict[str, Figures] = {}
     marked = {CHANGES: {f"{start}{place}": 1.0 for place in changed or ()}}
     for title, numbers in {**marked, **columns}.items():
         values = array("d", [0.0]) * count
@@ -280,5 +285,5 @@ def figures_of(scope: Scope, columns: Columns, changed: "list[int] | None" = Non
             if place.isdecimal() and not isinstance(value, str):
                 values[int(place)] = max(values[int(place)], abs(value))
         if any(values):
-            found[title] = Figures(title, values)
-    return {title: found[title] for title in _COLOURS if title in found}
+            figures[title] = Figures(title, values)
+    return {title: figures[title] for title in _COLOURS if title in figures}

@@ -20,6 +20,16 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, padded, shorte
 
 _LOOKED_AT: Final = 500  # number of choices whose labels determine the width of the column
 
+_LONGEST: Final = 10_000  # maximum characters of a name that are searched
+
+Direction = Literal[1, -1]  # Down, or up
+
+PATTERN: Final = re.compile(r"\w\(|->")  # what is in every pattern of several operators: a call, or a path
+
+MOST: Final = 200  # maximum number of names that a search lists; typing more narrows them down
+
+_NAME: Final = 300  # maximum characters of a name that are searched
+
 
 class Choice(msgspec.Struct, frozen=True, gc=False):
     """A choice; not tracked by the garbage collector, since there may be 100,000."""
@@ -57,13 +67,13 @@ class Searchable(Sequence[Choice]):
         texts = self.texts
         if not words:
             return list(self._choices)
-        found: Sequence[int] = range(len(texts))
+        places: Sequence[int] = range(len(texts))
         for word in words:
-            found = [place for place in found if word in texts[place]]
-        first, whole = [place for place in found if texts[place].startswith(words[0])], f"{words[0]}\n"
+            places = [place for place in places if word in texts[place]]
+        first, whole = [place for place in places if texts[place].startswith(words[0])], f"{words[0]}\n"
         first.sort(key=lambda place: not texts[place].startswith(whole))
         beginning = set(first)
-        return [self._choices[place] for place in (*first, *[place for place in found if place not in beginning])]
+        return [self._choices[place] for place in (*first, *[place for place in places if place not in beginning])]
 
 
 class ChoiceRows:
@@ -95,10 +105,6 @@ class ChoiceRows:
         )
 
 
-_LONGEST: Final = 10_000  # maximum characters of a name that are searched
-Direction = Literal[1, -1]  # Down, or up
-
-
 class Wanted(NamedTuple):
     """A search."""
 
@@ -128,9 +134,6 @@ def wanted(typed: str) -> Wanted:
             return Wanted(typed, "text", str(error))  # perhaps not yet complete
         return Wanted(typed, "match")
     return Wanted(typed, "text")
-
-
-PATTERN: Final = re.compile(r"\w\(|->")  # what is in every pattern of several operators: a call, or a path
 
 
 class NodeText:
@@ -182,10 +185,6 @@ def step(places: Sequence[int], number: int, count: int, direction: Direction) -
     return Found(places[at % len(places)], not 0 <= at < len(places))
 
 
-MOST: Final = 200  # maximum number of names that a search lists; typing more narrows them down
-_NAME: Final = 300  # maximum characters of a name that are searched
-
-
 def names_of(index: Index) -> Searchable:
     """Return everything in a model that has a name; their keys are ``go ADDRESS``. Use a thread for a big model."""
     return Searchable([Choice(f"go {address}", *texts) for address, *texts in _named(index)])
@@ -210,10 +209,10 @@ def _named(index: Index) -> Iterator[tuple[str, ...]]:
             if where == last and not node.metadata_props:
                 continue
             last = where
-            for each in scopes_of(node) if where or node.metadata_props else ():
-                if each not in seen:
-                    seen.add(each)
-                    yield (f"{scope.address}/node/{position}", visible(each, _NAME), "scope of nodes")
+            for scope_name in scopes_of(node) if where or node.metadata_props else ():
+                if scope_name not in seen:
+                    seen.add(scope_name)
+                    yield (f"{scope.address}/node/{position}", visible(scope_name, _NAME), "scope of nodes")
     for scope in index.scopes:
         for position, node in enumerate(scope.graph.node):
             outputs = [each for each in node.output if each]

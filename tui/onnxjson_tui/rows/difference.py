@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 FEW: Final = 12  # maximum rows of places and details that are all unfolded
 MATCHED: Final = 3_000  # number of nodes below which matching two models takes less than a second
 
+SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
+"""Signs of events: added, removed, rewritten, changed, and those without effect on results."""
+
+_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
+
+_MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
+
+_MOST_ADDRESSES: Final = 20  # of each side of a place
+
+_LEAST: Final = 16  # minimum columns for the change after the name of a place
+
+_WORD: Final = re.compile(r"[\w.:]+")
+
+RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
+
 
 class Side(NamedTuple):
     """One of the two compared models."""
@@ -74,11 +89,11 @@ def opened_side(name: str, resources: ExitStack) -> Side:
         DecodeError: it is not a model.
         MissingInputError, AccessDeniedError, FileError: it cannot be read.
     """
-    found = open_model(name, resources)
-    if isinstance(found, Unreadable):
-        raise DecodeError(found.message, found.findings)
-    session = Session(found, readonly=found.path is None or is_url(name))
-    return Side(name, found.model, found.path, found.problems, session, ends=True)
+    opened = open_model(name, resources)
+    if isinstance(opened, Unreadable):
+        raise DecodeError(opened.message, opened.findings)
+    session = Session(opened, readonly=opened.path is None or is_url(name))
+    return Side(name, opened.model, opened.path, opened.problems, session, ends=True)
 
 
 def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
@@ -99,30 +114,18 @@ def compared_edits(base: Side, target: Side) -> Compared:
     return of_diff(diff_models(base.model, target.model, paths=paths, names=names, is_edited=True), base, target)
 
 
-def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
+def of_diff(diff: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
     """Return everything that is shown of a diff."""
-    shown = report(found, base.name, target.name)
+    shown = report(diff, base.name, target.name)
     problems = (*base.problems, *target.problems, *shown.incomplete)
     shown = shown._replace(incomplete=problems, equal=shown.equal and not problems)
     return Compared(
         base, target, shown.events, shown.nodes, shown.matched, shown.operators, shown.parameters, shown.bytes,
-        shown.equal, problems, tuple(notes), found, shown,
+        shown.equal, problems, tuple(notes), diff, shown,
     )  # fmt: skip
 
 
 # Rows
-
-SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
-"""Signs of events: added, removed, rewritten, changed, and those without effect on results."""
-
-_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
-_MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
-_MOST_ADDRESSES: Final = 20  # of each side of a place
-_LEAST: Final = 16  # minimum columns for the change after the name of a place
-
-_WORD: Final = re.compile(r"[\w.:]+")
-
-RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
 
 
 class Row(NamedTuple):
@@ -247,10 +250,10 @@ class DifferenceRows:
             yield [Span(f"{SIGNS[effect]} {count:,} {kind}", effect)]
 
     def _operator_line(self, part: int, width: int) -> Line:
-        each = self.compared.operators[part]
-        numbers = f"{each.before:>9,} {each.after:>9,} "
-        name = padded(shortened(visible(each.what, 200), max(width - 34, 8)), min(max(width - 34, 8), 34))
-        return Span(f" {name}{numbers}"), Span(f"{each.change_text:>9}", _change_style(each.change))
+        operator = self.compared.operators[part]
+        numbers = f"{operator.before:>9,} {operator.after:>9,} "
+        name = padded(shortened(visible(operator.what, 200), max(width - 34, 8)), min(max(width - 34, 8), 34))
+        return Span(f" {name}{numbers}"), Span(f"{operator.change_text:>9}", _change_style(operator.change))
 
     # Events
 
@@ -301,14 +304,14 @@ def has_words(event: Event, wanted: str) -> bool:
         is_unwanted = word.startswith("-") and len(word) > 1
         plain = word.removeprefix("-") if is_unwanted else word
         if plain.startswith("op:"):
-            found = plain[3:] in map(str.lower, _WORD.findall(event.pattern))
+            has_word = plain[3:] in map(str.lower, _WORD.findall(event.pattern))
         elif plain.startswith("kind:"):
-            found = plain[5:] == event.kind
+            has_word = plain[5:] == event.kind
         else:
             places = [place_of(member) for member in event.members[:_MOST_PLACES]]
             text = text or " ".join([event.kind, visible(event.pattern, None), *places]).lower()
-            found = plain in text
-        if found == is_unwanted:
+            has_word = plain in text
+        if has_word == is_unwanted:
             return False
     return True
 
@@ -348,10 +351,10 @@ def _gist(event: Event, room: int) -> str:
 def _sizes(compared: Compared) -> Iterator[list[Span]]:
     nodes, matched = compared.nodes, compared.matched
     yield _count_spans(nodes_change(nodes.before, nodes.after), nodes.change_text, nodes.change)
-    each = compared.parameters
-    yield _count_spans(counted(each.after, "parameter"), each.change_text, each.change)
-    each = compared.bytes
-    yield _count_spans(f"{size(each.after)} of weights", each.bytes_change_text, each.change)
+    parameters = compared.parameters
+    yield _count_spans(counted(parameters.after, "parameter"), parameters.change_text, parameters.change)
+    weights = compared.bytes
+    yield _count_spans(f"{size(weights.after)} of weights", weights.bytes_change_text, weights.change)
     if matched is not None:
         yield [Span("all matched" if matched == nodes.before == nodes.after else f"{matched:,} matched", "quiet")]
 

@@ -65,7 +65,7 @@ class _Folding:
                 # A node around the graph, or the title of the function.
                 yield from self.folds(line.lines, within)
                 continue
-            own = [place for place in positions if within is None or NodeRef(scope, place) in within]
+            shown = [place for place in positions if within is None or NodeRef(scope, place) in within]
             first = frozenset(line.rounds[0]) if line.rounds else None
             if within is not None and first is not None:
                 first &= frozenset(within)
@@ -75,9 +75,9 @@ class _Folding:
                 result = inner[-1].result
             else:
                 inner = ()
-                result = self._result(own)
+                result = self._result(shown)
             key, text = self._key(result, line.repeat), self._text(line.text, result)
-            yield Fold(key, text, tuple(positions), result, inner, tuple(own))
+            yield Fold(key, text, tuple(positions), result, inner, tuple(shown))
 
     def _result(self, positions: Sequence[int]) -> int:
         """Return the last node whose output is used elsewhere, which is not only arithmetic of shapes if possible."""
@@ -121,11 +121,11 @@ def rows_of(folds: Sequence[Fold], toggled: Collection[str]) -> list[Row]:
 def folded_around(folds: Sequence[Fold], toggled: Collection[str], position: int) -> set[str]:
     """Return the keys to toggle so that the row of a node is visible."""
     keys: set[str] = set()
-    found: Sequence[Fold] = folds
-    while (fold := next((each for each in found if position in each.positions), None)) is not None:
+    level: Sequence[Fold] = folds
+    while (fold := next((each for each in level if position in each.positions), None)) is not None:
         if fold.is_foldable and (fold.key in toggled) == bool(fold.inner):
             keys.add(fold.key)
-        found = fold.inner
+        level = fold.inner
     return keys
 
 

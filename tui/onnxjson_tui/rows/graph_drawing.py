@@ -91,7 +91,7 @@ class _Gap:
 
     def tracks(self) -> dict[int, int]:
         """Assign a row to each horizontal line; lines that do not meet share rows."""
-        found: dict[int, int] = {}
+        tracks: dict[int, int] = {}
         rows: list[list[_Aside]] = []
         for above, below in sorted(self.joined.items(), key=lambda each: min((each[0], *each[1]))):
             aside = _Aside(min(above, *below), max(above, *below), next(iter(below)) if len(below) == 1 else None)
@@ -100,8 +100,8 @@ class _Gap:
             track = next((row for row, others in enumerate(rows) if not any(map(aside.meets, others))), len(rows))
             rows += [[]] if track == len(rows) else []
             rows[track].append(aside)
-            found[above] = track
-        return found
+            tracks[above] = track
+        return tracks
 
 
 class _Aside(NamedTuple):
@@ -273,23 +273,23 @@ class _Canvas:
         sides: list[dict[int, int]] = [{} for _ in range(height)]
         # Vertical lines first, then horizontal ones; where a horizontal line crosses another line, the vertical one
         # wins.
-        own: list[dict[int, set[int]]] = [{} for _ in range(height)]
+        sources: list[dict[int, set[int]]] = [{} for _ in range(height)]
         for above, targets in gap.joined.items():
             track = tracks.get(above)
             for row in range(height if track is None else track + 1):
                 down = _UP | (_DOWN if track is None or row < track else 0)
                 sides[row][above] = sides[row].get(above, 0) | down
-                own[row].setdefault(above, set()).add(above)
+                sources[row].setdefault(above, set()).add(above)
             for target in targets if track is not None else ():
                 assert track is not None
                 for row in range(track, height):
                     down = _DOWN | (_UP if row > track else 0)
                     sides[row][target] = sides[row].get(target, 0) | down
-                    own[row].setdefault(target, set()).add(above)
+                    sources[row].setdefault(target, set()).add(above)
         for above, track in tracks.items():
             low, high = min(above, *gap.joined[above]), max(above, *gap.joined[above])
             for column in range(low, high + 1):
-                if above in own[track].get(column, {above}):
+                if above in sources[track].get(column, {above}):
                     aside = (_LEFT if column > low else 0) | (_RIGHT if column < high else 0)
                     sides[track][column] = sides[track].get(column, 0) | aside
         lines = _LINES[self._glyphs]

@@ -71,11 +71,11 @@ class GraphMap:
     def _found_constants(self) -> set[str]:
         """Return initializers and what is computed from constants alone."""
         scope = self.scope
-        found = {*scope.initializers, *scope.sparse_initializers, ""}
+        constants = {*scope.initializers, *scope.sparse_initializers, ""}
         for node in scope.graph.node:
-            if found.issuperset(consumed_names(node) if node.attribute else node.input):
-                found.update(node.output)
-        return found
+            if constants.issuperset(consumed_names(node) if node.attribute else node.input):
+                constants.update(node.output)
+        return constants
 
     def whole(self, room: int = _MOST) -> tuple[Part, ...]:
         """Return the first level: what is largest is open as long as there are at most `room` boxes."""
@@ -113,17 +113,17 @@ class GraphMap:
 
         Nodes that only share a producer or a consumer with it are left out.
         """
-        found, ways = {position: None}, (self._producers, self._consumers)
+        reached, ways = {position: None}, (self._producers, self._consumers)
         ends = [[position], [position]]
         for _ in range(hops):
             for way, neighbours in enumerate(ways):
-                room = (_MOST - len(found)) // (2 - way)
+                room = (_MOST - len(reached)) // (2 - way)
                 near = dict.fromkeys([each for end in ends[way] for each in neighbours(end)])
-                ends[way] = [each for each in near if each not in found][:room]
-                found |= dict.fromkeys(ends[way])
-        nodes = tuple(map(self._node, sorted(found)))
+                ends[way] = [each for each in near if each not in reached][:room]
+                reached |= dict.fromkeys(ends[way])
+        nodes = tuple(map(self._node, sorted(reached)))
         return Part(
-            f"around {self._node(position).label}", (position, *[each for each in found if each != position]), nodes
+            f"around {self._node(position).label}", (position, *[each for each in reached if each != position]), nodes
         )
 
     def _producers(self, position: int) -> list[int]:
@@ -153,23 +153,23 @@ class GraphMap:
 
     def owners(self, parts: Sequence[Part]) -> "array[int]":
         """Return the number of the box of each node; -1 for nodes elsewhere."""
-        found = array("i", [-1]) * len(self.scope.graph.node)
+        owners = array("i", [-1]) * len(self.scope.graph.node)
         for number, part in enumerate(parts):
             for place in part.nodes:
-                found[place] = number
-        return found
+                owners[place] = number
+        return owners
 
     def level(self, parts: Sequence[Part], figures: Figures | None = None) -> Level:
         """Return the boxes of a level, with the values that leave each of them."""
         owner, flows = self.owners(parts), dict[tuple[int, int], dict[str, None]]()
         scope, producers, constants = self.scope, self.scope.producers, self._constants
         for place, node in enumerate(scope.graph.node):
-            here = owner[place]
+            box = owner[place]
             for name in consumed_names(node) if node.attribute else node.input:
-                found = producers.get(name)
-                there = -1 if found is None else owner[found[0]]
-                if here != there and name not in constants:
-                    flows.setdefault((there, here), {})[name] = None
+                producer = producers.get(name)
+                origin = -1 if producer is None else owner[producer[0]]
+                if box != origin and name not in constants:
+                    flows.setdefault((origin, box), {})[name] = None
         for output in scope.output_names:
             if output in producers and owner[producers[output][0]] >= 0:
                 flows.setdefault((owner[producers[output][0]], -1), {})[output] = None
@@ -196,7 +196,7 @@ class GraphMap:
         self, flows: Mapping[tuple[int, int], dict[str, None]], number: int
     ) -> tuple[dict[tuple[int, str], int], list[str]]:
         """Return the boxes of values from outside (0) and to it (1), numbered from `number`, and their labels."""
-        found: dict[tuple[int, str], int] = {}
+        boxes: dict[tuple[int, str], int] = {}
         labels: list[str] = []
         for side in (0, 1):
             names = list(dict.fromkeys([name for ends, each in flows.items() if ends[side] < 0 for name in each]))
@@ -205,8 +205,8 @@ class GraphMap:
                 if is_few or not place:
                     label = shortened(visible(name, 200), _LABEL) if is_few else counted(len(names), "value")
                     labels.append(f"({label})")
-                found[side, name] = number + len(labels) - 1
-        return found, labels
+                boxes[side, name] = number + len(labels) - 1
+        return boxes, labels
 
     def texts_of(self, names: Sequence[str] | dict[str, None]) -> tuple[str, ...]:
         """Return types and bytes of values in words, the longest text first; () if they are not known."""

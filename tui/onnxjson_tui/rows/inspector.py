@@ -77,10 +77,10 @@ class InspectorRows:
         if not (entry.more or entry.called):
             return (Span(label, "quiet"), Span(cut(entry.text, room), entry.style))
         # The origin of a value is worth more than its type, and that more than its name.
-        own = min(cells(entry.more) + 1, room // 3) if entry.more else 0
-        text = cut(entry.text, room - own)
+        reserved = min(cells(entry.more) + 1, room // 3) if entry.more else 0
+        text = cut(entry.text, room - reserved)
         column = min(self._texts.get(kind, 0), room - self._types.get(kind, 0) - 1)
-        text = padded(text, max(min(column, room - own), cells(text)))
+        text = padded(text, max(min(column, room - reserved), cells(text)))
         room -= cells(text) + 1
         kind_text = short_type(entry.more, room) if entry.more and room > 2 else ""
         kind_text = padded(kind_text, min(self._types.get(kind, 0), max(room, 0)))
@@ -96,10 +96,10 @@ class InspectorRows:
 
 def _widest(entries: Sequence[Entry], text: Callable[[Entry], str]) -> dict[Kind, int]:
     """Return the columns of the widest text of each kind of row."""
-    found: dict[Kind, int] = {}
+    widths: dict[Kind, int] = {}
     for each in entries:
-        found[each.kind] = max(found.get(each.kind, 0), cells(text(each)))
-    return found
+        widths[each.kind] = max(widths.get(each.kind, 0), cells(text(each)))
+    return widths
 
 
 def _changed(entry: Entry, room: int) -> str:
@@ -141,12 +141,12 @@ def _compared(entry: Entry, node: Node, was: Node) -> Entry:
         case "name" if (was.name or "") != entry.name:
             text = visible(was.name or "", _LONGEST) or "none"
         case "attribute":
-            now, found = [
+            now, saved = [
                 next((each for each in one.attribute if (each.name or "") == entry.name), None) for one in (node, was)
             ]
-            text = "missing" if found is None else attribute_value_text(view_attribute(found, ""))
+            text = "missing" if saved is None else attribute_value_text(view_attribute(saved, ""))
             # Of long lists, the texts have the beginning.
-            lists = [(each.ints, each.floats, each.strings) for each in (now, found) if each is not None]
+            lists = [(each.ints, each.floats, each.strings) for each in (now, saved) if each is not None]
             text = None if text == entry.text and lists[:1] == lists[1:] else text
     return entry if text is None else entry._replace(more=f"(was {text})", style="changed")
 
@@ -181,10 +181,10 @@ def _type(name: str, stated: str | None, typed: Scope | None) -> str:
 
 
 def _inputs(view: NodeView, ref: NodeRef, typed: Scope | None) -> Iterator[Entry]:
-    for slot, each in enumerate(view.inputs):
-        name, kind = visible(each.name, _LONGEST), _type(each.name, each.type, typed)
-        text = _source_text(each, ref) if each.name else "omitted"
-        yield Entry("input", f"in {slot}", text, slot, each.name, each.address or "", more=kind, called=name)
+    for slot, value in enumerate(view.inputs):
+        name, kind = visible(value.name, _LONGEST), _type(value.name, value.type, typed)
+        text = _source_text(value, ref) if value.name else "omitted"
+        yield Entry("input", f"in {slot}", text, slot, value.name, value.address or "", more=kind, called=name)
 
 
 def _source_text(source: Source, ref: NodeRef) -> str:
@@ -208,11 +208,11 @@ def _place(address: str, ref: NodeRef) -> str:
 
 
 def _outputs(view: NodeView, ref: NodeRef, typed: Scope | None) -> Iterator[Entry]:
-    for slot, each in enumerate(view.outputs):
-        name, kind = visible(each.name, _LONGEST), _type(each.name, each.type, typed)
+    for slot, value in enumerate(view.outputs):
+        name, kind = visible(value.name, _LONGEST), _type(value.name, value.type, typed)
         style: Literal["plain", "quiet"] = "quiet" if kind.startswith("(") else "plain"
-        yield Entry("output", f"out {slot}", kind or "no type", slot, each.name, view.address, style, called=name)
-        for user in each.consumers[:50]:
+        yield Entry("output", f"out {slot}", kind or "no type", slot, value.name, view.address, style, called=name)
+        for user in value.consumers[:50]:
             yield _consumer(user, ref)
 
 
@@ -250,15 +250,15 @@ def port_choices(index: Index) -> list[Choice]:
     scope = index.main
     if scope is None or isinstance(scope.graph, Function):
         return []
-    found = []
+    choices = []
     for kind, values in (("input", scope.graph.input), ("output", scope.graph.output)):
         for value in values:
             name = value.name or ""
             type_text = visible(shown_type(value.type), 300) if value.type is not None else "no type"
             note = _uses(index, scope, name) if kind == "input" else _origin(scope, name)
             label = f"{kind.removesuffix('put'):<4} {visible(name, _LONGEST)}"
-            found.append(Choice(f"{kind} {name}", label, f"{type_text}  {note}"))
-    return found
+            choices.append(Choice(f"{kind} {name}", label, f"{type_text}  {note}"))
+    return choices
 
 
 def _uses(index: Index, scope: Scope, name: str) -> str:

@@ -45,6 +45,35 @@ _TYPED: Final = 0.25  # part of the nodes whose types are known, from which they
 _COUNT: Final = 3  # columns of the number of hidden lanes
 _NEARLY_ALL: Final = 0.98  # part of the texts that fit in a column if there is room
 
+_SHORT: Final = {"bfloat": "bf", "float": "f", "complex": "c", "uint": "u", "int": "i"}
+
+_DTYPE: Final = re.compile(rf"(?<![\w,\[])({'|'.join(_SHORT)})(?=[0-9])")
+
+_FAMILIES: Final[dict[Style, str]] = {
+    "compute":
+    "Conv ConvInteger ConvTranspose DeformConv Gemm MatMul MatMulInteger QLinearConv QLinearMatMul Einsum "
+    "Attention MultiHeadAttention GroupQueryAttention RotaryEmbedding FusedMatMul FusedConv FusedGemm "
+    "MatMulNBits LSTM GRU RNN STFT DFT",
+    "activation":
+    "Relu LeakyRelu PRelu Elu Selu Celu Gelu FastGelu BiasGelu QuickGelu Sigmoid HardSigmoid HardSwish Swish "
+    "Mish Tanh Erf Softplus Softsign ThresholdedRelu Clip Softmax LogSoftmax Hardmax Shrink",
+    "norm":
+    "BatchNormalization InstanceNormalization LayerNormalization GroupNormalization RMSNormalization "
+    "SkipLayerNormalization SimplifiedLayerNormalization SkipSimplifiedLayerNormalization LpNormalization LRN "
+    "MeanVarianceNormalization ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 "
+    "ReduceLogSum ReduceLogSumExp ReduceSumSquare ArgMax ArgMin TopK CumSum MaxPool AveragePool "
+    "GlobalAveragePool GlobalMaxPool LpPool",
+    "shaping":
+    "Reshape Transpose Squeeze Unsqueeze Flatten Expand Concat Split Slice Gather GatherElements GatherND Pad "
+    "Tile Shape Size Resize Scatter ScatterElements ScatterND DepthToSpace SpaceToDepth Upsample "
+    "ConcatFromSequence SplitToSequence ReverseSequence NonZero OneHot Range ConstantOfShape Compress Unique",
+    "quiet": "Constant Identity Cast CastLike Dropout QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
+    "control": "If Loop Scan SequenceMap",
+}  # fmt: skip
+"""Operators of each style."""
+
+_FAMILY: Final = {name: style for style, names in _FAMILIES.items() for name in names.split()}
+
 
 class NodeRow(NamedTuple):
     """One row; all texts are without control characters."""
@@ -348,10 +377,6 @@ class NodeLines:
         self._saved = saved
 
 
-_SHORT: Final = {"bfloat": "bf", "float": "f", "complex": "c", "uint": "u", "int": "i"}
-_DTYPE: Final = re.compile(rf"(?<![\w,\[])({'|'.join(_SHORT)})(?=[0-9])")
-
-
 def short_type(text: str, width: int | None = None) -> str:
     """Return ``float32[1,16,32]`` as ``f32[1,16,32]``; in few columns as ``f32[1,…,32]``, then ``f32 3d``."""
     short = _DTYPE.sub(lambda found: _SHORT[found[1]], text)
@@ -373,31 +398,6 @@ def type_change(old: str | None, new: str) -> str:
     old, new = short_type(old or "?"), short_type(new)
     dtype = old.partition("[")[0]
     return f"{old} -> {new.removeprefix(dtype) if '[' in old and new.startswith(dtype + '[') else new}"
-
-
-_FAMILIES: Final[dict[Style, str]] = {
-    "compute":
-    "Conv ConvInteger ConvTranspose DeformConv Gemm MatMul MatMulInteger QLinearConv QLinearMatMul Einsum "
-    "Attention MultiHeadAttention GroupQueryAttention RotaryEmbedding FusedMatMul FusedConv FusedGemm "
-    "MatMulNBits LSTM GRU RNN STFT DFT",
-    "activation":
-    "Relu LeakyRelu PRelu Elu Selu Celu Gelu FastGelu BiasGelu QuickGelu Sigmoid HardSigmoid HardSwish Swish "
-    "Mish Tanh Erf Softplus Softsign ThresholdedRelu Clip Softmax LogSoftmax Hardmax Shrink",
-    "norm":
-    "BatchNormalization InstanceNormalization LayerNormalization GroupNormalization RMSNormalization "
-    "SkipLayerNormalization SimplifiedLayerNormalization SkipSimplifiedLayerNormalization LpNormalization LRN "
-    "MeanVarianceNormalization ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 "
-    "ReduceLogSum ReduceLogSumExp ReduceSumSquare ArgMax ArgMin TopK CumSum MaxPool AveragePool "
-    "GlobalAveragePool GlobalMaxPool LpPool",
-    "shaping":
-    "Reshape Transpose Squeeze Unsqueeze Flatten Expand Concat Split Slice Gather GatherElements GatherND Pad "
-    "Tile Shape Size Resize Scatter ScatterElements ScatterND DepthToSpace SpaceToDepth Upsample "
-    "ConcatFromSequence SplitToSequence ReverseSequence NonZero OneHot Range ConstantOfShape Compress Unique",
-    "quiet": "Constant Identity Cast CastLike Dropout QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
-    "control": "If Loop Scan SequenceMap",
-}  # fmt: skip
-"""Operators of each style."""
-_FAMILY: Final = {name: style for style, names in _FAMILIES.items() for name in names.split()}
 
 
 def family(operator: str) -> Style:

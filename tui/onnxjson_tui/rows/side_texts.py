@@ -73,31 +73,31 @@ def element_lines(model: Model, address: str) -> tuple[str, ...] | None:
 
 def text_of(model: Model, addresses: Sequence[str]) -> list[str]:
     """Return the texts of several elements, each below its address if there are several."""
-    found: list[str] = []
+    all_lines: list[str] = []
     for address in addresses:
         lines = element_lines(model, address)
         if lines is None:
             continue
         if len(addresses) > 1:
-            found.append(f"@{visible(address, None)}")
-        found += lines
-        if len(found) > _MOST_LINES:
-            return [*found[:_MOST_LINES], "... and more"]
-    return found
+            all_lines.append(f"@{visible(address, None)}")
+        all_lines += lines
+        if len(all_lines) > _MOST_LINES:
+            return [*all_lines[:_MOST_LINES], "... and more"]
+    return all_lines
 
 
 def pair_lines(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
     """Align the lines of two texts."""
     old, new = ([line.encode() for line in lines] for lines in (base, target))
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     at = 0
     for change in changes(old, new):
-        found += [Pair(" ", line, line) for line in base[at : change.old_start]]
+        pairs += [Pair(" ", line, line) for line in base[at : change.old_start]]
         removed, added = base[change.old_start : change.old_end], target[change.new_start : change.new_end]
         for left, right in zip_longest(removed, added):
-            found.append(Pair("+" if left is None else "-" if right is None else "~", left, right))
+            pairs.append(Pair("+" if left is None else "-" if right is None else "~", left, right))
         at = change.old_end
-    return found + [Pair(" ", line, line) for line in base[at:]]
+    return pairs + [Pair(" ", line, line) for line in base[at:]]
 
 
 def unified_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
@@ -219,17 +219,17 @@ def _side(slot: ConflictSlot, side: Choice, choice: Choice | None, width: int) -
 
 def _marked_lines(slot: ConflictSlot, side: Choice) -> list[tuple[str, bool]]:
     """Return the lines of a side, each with whether it differs from the base."""
-    mine, base = slot.values[side], slot.values["base"]
-    if mine is None:
+    lines, base = slot.values[side], slot.values["base"]
+    if lines is None:
         return [(NOTHING_HERE, base is not None)]
-    left = len(mine) - _MOST_LINES
+    left = len(lines) - _MOST_LINES
     if left > 0:
-        mine = (*mine[:_MOST_LINES], f"... and {left:,} more lines")
+        lines = (*lines[:_MOST_LINES], f"... and {left:,} more lines")
     if side == "base" or base is None:
-        return [(text, side != "base") for text in mine]
-    found = changes([each.encode() for each in base], [each.encode() for each in mine])
+        return [(text, side != "base") for text in lines]
+    found = changes([each.encode() for each in base], [each.encode() for each in lines])
     other = {number for change in found for number in range(change.new_start, change.new_end)}
-    return [(text, number in other) for number, text in enumerate(mine)]
+    return [(text, number in other) for number, text in enumerate(lines)]
 
 
 def alike_key(conflict: ShownConflict) -> object:

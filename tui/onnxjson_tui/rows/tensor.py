@@ -38,6 +38,18 @@ _MEASURED: Final = 16  # rows, and columns of them, that determine the first wid
 
 _WIDEST: Final = 24
 
+HEIGHT: Final = 6  # rows of a histogram, its axis not counted
+
+BINS: Final = 36  # columns of a histogram
+
+_LEFT: Final = 40  # columns of the numbers next to a histogram
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+
+_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
+
+_MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
+
 
 class ValueGrid:
     """The elements of a slice as rows and columns."""
@@ -105,14 +117,14 @@ class ValueGrid:
                 return [json.dumps(self.tensor.string_data[each].decode()) for each in places]
             except UnicodeDecodeError:
                 raise EditError("an element is not UTF-8 and cannot be typed; :set-tensor --at replaces it") from None
-        found: list[str] = []
+        texts: list[str] = []
         for each in places:
             part, at = self._part(each, 1)
             tokens = first_tokens(part, at + 1)
             if len(tokens) <= at:
                 raise EditError("the bytes of the tensor do not have this element, or it cannot be typed")
-            found.append(tokens[-1])
-        return found
+            texts.append(tokens[-1])
+        return texts
 
     def row_label(self, row: int) -> str:
         """Return the index of a row in the tensor."""
@@ -153,12 +165,12 @@ class ValueGrid:
 
     def _texts(self, places: range) -> list[str]:
         if self.tensor.data_type == STRING:
-            found = [self.tensor.string_data[place][:400].decode(errors="surrogateescape") for place in places]
-            return [f'"{visible(text, 100)}"' for text in found]
+            texts = [self.tensor.string_data[place][:400].decode(errors="surrogateescape") for place in places]
+            return [f'"{visible(text, 100)}"' for text in texts]
         if abs(places.step) != 1:
             return [self._elements(place, 1)[0] for place in places]
-        found = self._elements(min(places), len(places)) if places else []
-        return found[:: places.step]
+        texts = self._elements(min(places), len(places)) if places else []
+        return texts[:: places.step]
 
     def _elements(self, start: int, count: int) -> list[str]:
         """Return the texts of adjacent elements."""
@@ -266,15 +278,6 @@ def _sparse(tensor: SparseTensor, resolver: Resolver) -> SparseGrid:
     return SparseGrid(values, indices, tensor.dims)
 
 
-HEIGHT: Final = 6  # rows of a histogram, its axis not counted
-BINS: Final = 36  # columns of a histogram
-_LEFT: Final = 40  # columns of the numbers next to a histogram
-
-_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
-_MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
-
-
 def title_line(ref: TensorRef, width: int) -> Line:
     """Return name, type, number of elements and size."""
     name = visible(ref.name or "(no name)", 500)
@@ -298,10 +301,10 @@ def place_text(index: Index, ref: TensorRef) -> str:
     if tensor is not None:
         parts = [visible(storage_text(storage_of(tensor)), 300), *_shared(index, tensor)]
     if ref.scope is not None and ref.name:
-        made = source(index, ref.scope, ref.name)
-        if made.node is not None:
-            parts.append(f"produced by {producer_text(made)}")
-        elif made.produced_by == "input":
+        origin = source(index, ref.scope, ref.name)
+        if origin.node is not None:
+            parts.append(f"produced by {producer_text(origin)}")
+        elif origin.produced_by == "input":
             parts.append("an input of the graph")
         users = consumers(index, ref.scope, ref.name)
         names = [
@@ -322,10 +325,10 @@ def _shared(index: Index, tensor: Tensor) -> list[str]:
     if not tensor.external_data:
         return []
     names = [
-        visible(each.name or "?", 60)
+        visible(other.name or "?", 60)
         for scope in index.scopes
-        for each in getattr(scope.graph, "initializer", ())
-        if each is not tensor and each.external_data == tensor.external_data
+        for other in getattr(scope.graph, "initializer", ())
+        if other is not tensor and other.external_data == tensor.external_data
     ]
     return [f"the same bytes as {', '.join(names[:_MOST_LISTED])}"] if names else []
 
@@ -336,15 +339,15 @@ def histogram_lines(histogram: Histogram, *, ascii_only: bool = False) -> list[s
     A bin with few elements remains visible: it has at least the lowest mark.
     """
     most = max(histogram.counts)
-    each = max(BINS // len(histogram.counts), 1)
+    bin_width = max(BINS // len(histogram.counts), 1)
     levels = 2 if ascii_only else 8
     heights = [0 if not count else max(round(count / most * HEIGHT * levels), 1) for count in histogram.counts]
     lines = [
-        "".join([_mark(height - row * levels, levels, ascii_only) * each for height in heights])
+        "".join([_mark(height - row * levels, levels, ascii_only) * bin_width for height in heights])
         for row in range(HEIGHT - 1, -1, -1)
     ]
     low, high = number_text(histogram.edges[0]), number_text(histogram.edges[-1])
-    width = each * len(heights)
+    width = bin_width * len(heights)
     axis = ("-" if ascii_only else "─") * width
     return [*lines, axis, low + " " * max(width - len(low) - len(high), 1) + high]
 

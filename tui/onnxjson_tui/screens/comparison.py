@@ -75,7 +75,7 @@ class ComparisonScreen(RowsScreen[Any]):
         work: Callable[[], Compared],
         terminal: Terminal,
         *,
-        bench: Workbench | None = None,
+        workbench: Workbench | None = None,
         side: WhichSide = "target",
         stop: Callable[[], None] | None = None,
         accept: Callable[[Compared], None] | None = None,
@@ -89,7 +89,7 @@ class ComparisonScreen(RowsScreen[Any]):
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
-        self._bench, self._side, self._stop, self._apply = bench, side, stop, accept
+        self._workbench, self._side, self._stop, self._apply = workbench, side, stop, accept
         self._compare = compare
         self.compared: Compared | None = None  # the diff; None until it is computed
         self.shown = Shown()
@@ -140,19 +140,19 @@ class ComparisonScreen(RowsScreen[Any]):
     def build(self, event: int = -1, member: int = -1) -> DifferenceRows:
         """Build the rows again, the cursor on an event or one of its places."""
         assert self.compared is not None
-        made = DifferenceRows(self.compared, self.shown, glyphs=self.terminal.glyphs)
-        self.rows.show(made, made.row_of(event, member) if event >= 0 else None)
+        rows = DifferenceRows(self.compared, self.shown, glyphs=self.terminal.glyphs)
+        self.rows.show(rows, rows.row_of(event, member) if event >= 0 else None)
         self.show_details()
         self.draw_bars()
-        return made
+        return rows
 
     def title_line(self) -> tuple[Line, str]:
         """Return both names."""
-        found = self.compared
-        if found is None:
+        compared = self.compared
+        if compared is None:
             doing = shortened(visible(self._doing, 500), max(self.size.width - 2, 20))
             return (Span(f" {doing}", "title"),), ""
-        base, target = (visible(side.name, 500) for side in (found.base, found.target))
+        base, target = (visible(side.name, 500) for side in (compared.base, compared.target))
         room = max(self.size.width - 6, 20)
         base = shortened(base, max(room // 2, room - cells(target)))
         spans = [Span(f" {base}", "title"), Span(" -> "), Span(shortened(target, room - cells(base)), "title")]
@@ -191,12 +191,12 @@ class ComparisonScreen(RowsScreen[Any]):
     def show_details(self) -> None:
         """Show details of the row under the cursor."""
         self.draw_bars()
-        found, compared = self.at_cursor(), self.compared
+        at_cursor, compared = self.at_cursor(), self.compared
         width = max(self.about.size.width - 1, 20)
-        if found is None or compared is None:
+        if at_cursor is None or compared is None:
             self.about.show(TextRows(list(self.about_all(width))), 0)
             return
-        event, member = found
+        event, member = at_cursor
         if not self._shows_text:
             is_event = self.row is not None and self.row.kind == "event"
             shown = event if is_event else replace(event, members=(member,))
@@ -316,29 +316,29 @@ class ComparisonScreen(RowsScreen[Any]):
         if self.compared is None or self.compared.diff is None:
             self.say("there is nothing to show side by side", "changed")
             return
-        mine = 0 if self._side == "base" else 1
-        result = await self.app.push_screen_wait(PanesScreen(self.compared, self._compare, self.terminal, mine=mine))
+        side = 0 if self._side == "base" else 1
+        result = await self.app.push_screen_wait(PanesScreen(self.compared, self._compare, self.terminal, active=side))
         if result.compared is not self.compared:
             self.show(result.compared)
-        bench, changed = self._bench, result.changed.get(mine)
-        if bench is not None and changed is not None:
-            bench.changed(changed._replace(is_restructured=True))
-        if result.address is not None and bench is not None and result.side == mine:
+        workbench, changed = self._workbench, result.changed.get(side)
+        if workbench is not None and changed is not None:
+            workbench.changed(changed._replace(is_restructured=True))
+        if result.address is not None and workbench is not None and result.side == side:
             self.end(result.address)
         elif result.address is not None:
             self._open((self.compared.base, self.compared.target)[result.side].name, result.address)
 
     def _go_to(self, arguments: Arguments) -> None:
-        found = self.at_cursor()
-        if found is None or self.compared is None:
+        at_cursor = self.at_cursor()
+        if at_cursor is None or self.compared is None:
             return
-        _, member = found
+        _, member = at_cursor
         addresses = member.target if self._side == "target" else member.base
         if not addresses:
             self._shows_text = True
             self.show_details()
             self.say("it was removed; this is its former text" if self._side == "target" else "it is new")
-        elif self._bench is not None:
+        elif self._workbench is not None:
             self.end(addresses[0])
         else:
             self._open(self.compared.target.name, addresses[0])
@@ -346,12 +346,12 @@ class ComparisonScreen(RowsScreen[Any]):
     def _open(self, name: str, address: str) -> None:
         """Open the target in a workbench."""
 
-        def shown(found: Session | Unreadable) -> None:
-            screen = program(self.app).screen_for(found, readonly=False)
+        def shown(opened_model: Session | Unreadable) -> None:
+            screen = program(self.app).screen_for(opened_model, readonly=False)
             self.app.push_screen(screen)
-            if isinstance(found, Session):
-                bench = cast(Workbench, screen)
-                bench.call_after_refresh(bench.go, address)
+            if isinstance(opened_model, Session):
+                workbench = cast(Workbench, screen)
+                workbench.call_after_refresh(workbench.go, address)
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
@@ -381,11 +381,11 @@ class ComparisonScreen(RowsScreen[Any]):
 
             return of_diff(prove(diff), base, target, notes)
 
-        def proved(found: Compared) -> None:
+        def proved(verified: Compared) -> None:
             row, shown = self.row, self.shown
-            self.compared, self.shown = found, shown
+            self.compared, self.shown = verified, shown
             self.build(row.event if row is not None else -1, row.member if row is not None else -1)
-            ran = [event for event in found.events if event.verdict not in (None, "not-run")]
+            ran = [event for event in verified.events if event.verdict not in (None, "not-run")]
             different = sum(event.verdict == "different" for event in ran)
             if different:
                 self.say(f"{different:,} of {counted(len(ran), 'rewrite')} changed results", "bad")
@@ -395,8 +395,8 @@ class ComparisonScreen(RowsScreen[Any]):
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
 
     async def _export(self, arguments: Arguments) -> None:
-        found = self.compared
-        if found is None or found.report is None:
+        compared = self.compared
+        if compared is None or compared.report is None:
             self.say("there is nothing to write yet", "changed")
             return
         name = await self.ask("write to (.txt .md .json .html) ")
@@ -409,7 +409,7 @@ class ComparisonScreen(RowsScreen[Any]):
         def done(length: int) -> None:
             self.say(f"wrote {path}, {length:,} bytes", "good")
 
-        self.jobs.start("export", f"writing {path}", lambda: write_difference(found, path), done)
+        self.jobs.start("export", f"writing {path}", lambda: write_difference(compared, path), done)
 
 
 def comparison_of_files(base: str, target: str, terminal: Terminal) -> ComparisonScreen:
@@ -422,24 +422,24 @@ def comparison_of_files(base: str, target: str, terminal: Terminal) -> Compariso
     return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
 
 
-def comparison_with(bench: Workbench, other: str) -> ComparisonScreen:
+def comparison_with(workbench: Workbench, other: str) -> ComparisonScreen:
     """Return the screen that compares the session with another model, a file or ``REV:path``."""
-    session, resources = bench.session, ExitStack()
-    mine = Side(session.opened.name, session.model, session.opened.path, session=session)
+    session, resources = workbench.session, ExitStack()
+    current = Side(session.opened.name, session.model, session.opened.path, session=session)
 
     def work() -> Compared:
         side = opened_side(other, resources)
         is_same = side.session is not None and side.session.opened.key == session.opened.key
-        return compared(side._replace(session=None) if is_same else side, mine)
+        return compared(side._replace(session=None) if is_same else side, current)
 
-    return ComparisonScreen(f"comparing {other} and {mine.name}", work, bench.terminal, bench=bench)
+    return ComparisonScreen(f"comparing {other} and {current.name}", work, workbench.terminal, workbench=workbench)
 
 
-def comparison_unsaved(bench: Workbench) -> ComparisonScreen:
+def comparison_unsaved(workbench: Workbench) -> ComparisonScreen:
     """Return the screen of changes since the model was opened or saved."""
-    preview, path = bench.session.unsaved(), bench.session.opened.path
-    name = bench.session.opened.name
+    preview, path = workbench.session.unsaved(), workbench.session.opened.path
+    name = workbench.session.opened.name
     base = Side(f"{name} as saved", preview.base, path)
-    target = Side("current", preview.model, path, session=bench.session)
+    target = Side("current", preview.model, path, session=workbench.session)
     doing, work = "comparing with the saved model", lambda: compared_edits(base, target)
-    return ComparisonScreen(doing, work, bench.terminal, bench=bench, compare=compared_edits)
+    return ComparisonScreen(doing, work, workbench.terminal, workbench=workbench, compare=compared_edits)

@@ -9,7 +9,7 @@ from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
-from onnxjson_tui.rows.panes import MergePanes, MergeRows, column_width
+from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows, column_width
 from onnxjson_tui.rows.side_texts import ConflictRows, alike_key, conflict_title, place_rows
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, screen_key
@@ -55,7 +55,7 @@ class ConflictsScreen(RowsScreen[None]):
         self.call_after_refresh(self.show_details)
 
     @property
-    def found(self) -> ConflictRows | MergeRows:
+    def conflict_rows(self) -> ConflictRows | MergeRows:
         """The list of conflicts, or the rows of the models."""
         rows = self.rows.rows
         assert isinstance(rows, ConflictRows | MergeRows)
@@ -65,20 +65,22 @@ class ConflictsScreen(RowsScreen[None]):
     def starts(self) -> Sequence[int]:
         """The rows of unresolved conflicts."""
         conflicts, choices = self.resolution.conflicts, self.resolution.choices
-        return sorted({self.found.row_of(each) for each in self.found.order if conflicts[each].id not in choices})
+        return sorted(
+            {self.conflict_rows.row_of(each) for each in self.conflict_rows.order if conflicts[each].id not in choices}
+        )
 
     @property
     def here(self) -> ShownConflict | None:
         """The conflict under the cursor."""
-        number = self.found.conflict_at(self.rows.cursor)
+        number = self.conflict_rows.conflict_at(self.rows.cursor)
         return None if number is None else self.resolution.conflicts[number]
 
     def _show(self, rows: ConflictRows | MergeRows) -> None:
         """Replace the upper rows; the cursor stays on the same conflict."""
-        here = self.found.conflict_at(self.rows.cursor)
+        conflict = self.conflict_rows.conflict_at(self.rows.cursor)
         part = 2 if isinstance(rows, ConflictRows) else 3
         self.rows.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
-        self.rows.show(rows, rows.row_of(here if here is not None else next(iter(rows.order), 0)))
+        self.rows.show(rows, rows.row_of(conflict if conflict is not None else next(iter(rows.order), 0)))
         self.draw_bars()
         self.show_details()
 
@@ -105,14 +107,14 @@ class ConflictsScreen(RowsScreen[None]):
 
     def show_details(self) -> None:
         """Show the three sides of the conflict under the cursor."""
-        here = self.here
+        conflict = self.here
         if not self.is_mounted:
             return
         width = max(self.about.size.width - 1, 20)
-        if here is None:
+        if conflict is None:
             self.about.show(TextRows([(Span("no conflict in this row; n goes to the next one", "quiet"),)]), 0)
         else:
-            self.about.show(TextRows(place_rows(here, self.resolution.choices.get(here.id), width)), 0)
+            self.about.show(TextRows(place_rows(conflict, self.resolution.choices.get(conflict.id), width)), 0)
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of unresolved conflicts."""
@@ -138,33 +140,33 @@ class ConflictsScreen(RowsScreen[None]):
 
     def choose_side(self, choice: Choice) -> None:
         """Resolve the conflict under the cursor, and go to the next one."""
-        here = self.here
-        if here is None:
+        conflict = self.here
+        if conflict is None:
             return
         try:
-            self.resolution.choose(here.id, choice)
+            self.resolution.choose(conflict.id, choice)
         except OnnxJsonError as error:
             self.failed(error)
             return
-        self._order = [*[each for each in self._order if each != here.id], here.id]
+        self._order = [*[each for each in self._order if each != conflict.id], conflict.id]
         self._drawn()
-        self.say(f"{choice} for {conflict_title(here)}", "good")
+        self.say(f"{choice} for {conflict_title(conflict)}", "good")
         now = self.here  # another conflict of the same row
         if self.starts and (now is None or now.id in self.resolution.choices):
             self.to_change(1)
 
     def choose_alike(self, choice: Choice) -> None:
         """Resolve all open conflicts like the one under the cursor: of the same kind, in nodes of the same operator."""
-        here = self.here
-        if here is None:
+        conflict = self.here
+        if conflict is None:
             return
-        kind, choices = alike_key(here), self.resolution.choices
+        kind, choices = alike_key(conflict), self.resolution.choices
         alike = [each for each in self.resolution.conflicts if alike_key(each) == kind and each.id not in choices]
         for each in alike:
             self.resolution.choose(each.id, choice)
             self._order.append(each.id)
         self._drawn()
-        self.say(f"{choice} for {counted(len(alike), 'conflict')} like {conflict_title(here)}", "good")
+        self.say(f"{choice} for {counted(len(alike), 'conflict')} like {conflict_title(conflict)}", "good")
         if self.starts:
             self.to_change(1)
 
@@ -188,7 +190,7 @@ class ConflictsScreen(RowsScreen[None]):
         self._order.remove(key)
         number = next(number for number, each in enumerate(self.resolution.conflicts) if each.id == key)
         self._drawn()
-        self.rows.move_to(self.found.row_of(number))
+        self.rows.move_to(self.conflict_rows.row_of(number))
         self.say(f"{conflict_title(self.resolution.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:
@@ -197,11 +199,11 @@ class ConflictsScreen(RowsScreen[None]):
 
     def to_change(self, count: int) -> None:
         """Move the cursor to the next unresolved conflict, or the previous one, wrapping around at the end."""
-        starts, here = self.starts, self.rows.cursor
+        starts, cursor = self.starts, self.rows.cursor
         if not starts:
             self.say("no conflict is left; w saves", "good")
             return
-        ahead = [row for row in starts[::count] if (row - here) * count > 0]
+        ahead = [row for row in starts[::count] if (row - cursor) * count > 0]
         self.rows.move_to((ahead or starts[::count])[0])
 
     async def _save(self, arguments: Arguments) -> None:

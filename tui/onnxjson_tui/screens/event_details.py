@@ -46,7 +46,7 @@ def details_of(event: Event, width: int, *, can_prove: bool) -> list[Line]:
     return lines
 
 
-def write_difference(found: Compared, path: Path) -> int:
+def write_difference(compared: Compared, path: Path) -> int:
     """Write a diff to a file in the form of its extension; return the number of bytes.
 
     Raises:
@@ -54,27 +54,27 @@ def write_difference(found: Compared, path: Path) -> int:
     """
     from onnxjson.storage.saving import save_file
 
-    text = difference_text(found, FORMS.get(path.suffix.lower(), "text")).encode()
+    text = difference_text(compared, FORMS.get(path.suffix.lower(), "text")).encode()
     save_file(path, lambda sink: sink.write(text))
     return len(text)
 
 
-def difference_text(found: Compared, form: str) -> str:
+def difference_text(compared: Compared, form: str) -> str:
     """Return a diff as Markdown, JSON, HTML, or text with all places."""
-    assert found.report is not None
+    assert compared.report is not None
     match form:
         case "markdown":
             from onnxjson.rendering.markdown_reports import diff_markdown
 
-            return diff_markdown(found.report)
+            return diff_markdown(compared.report)
         case "json":
             from onnxjson.rendering.reports import diff_json
 
-            return "".join(diff_json(found.report))
+            return "".join(diff_json(compared.report))
         case "html":
             from onnxjson.rendering.diff_html import diff_html
 
-            return "".join(diff_html(found.report))
+            return "".join(diff_html(compared.report))
     from onnxjson.rendering.diff_text import diff_lines
 
-    return "".join([f"{plain(line).rstrip()}\n" for line in diff_lines(found.report, 100, details=True)])
+    return "".join([f"{plain(line).rstrip()}\n" for line in diff_lines(compared.report, 100, details=True)])

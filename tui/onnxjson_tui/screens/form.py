@@ -47,11 +47,11 @@ class FormScreen(Dialog[Preview | None]):
     LIST = "#form-state"
 
     def __init__(
-        self, bench: Workbench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
+        self, workbench: Workbench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
     ) -> None:
         """Prepare the form; `focus` is the field that gets the focus, `also` makes other edits of the same step."""
         super().__init__()
-        self._bench = bench
+        self._workbench = workbench
         self._filling = filling
         self._first = focus
         self._also = also
@@ -61,7 +61,7 @@ class FormScreen(Dialog[Preview | None]):
         self._resting: Timer | None = None
         self._is_busy = False
         self._refused: dict[str, str] = {}  # texts that were refused because the edit breaks nodes
-        self._offers = Offers(bench.session, bench.here)
+        self._offers = Offers(workbench.session, workbench.here)
 
     # What is on it
 
@@ -100,7 +100,7 @@ class FormScreen(Dialog[Preview | None]):
             )
         for lines in self.query(LineList):
             lines.can_focus = False
-        self._bench.nodes.centre(0)  # The form covers the rows below.
+        self._workbench.nodes.centre(0)  # The form covers the rows below.
         self._typed = self._texts()
         missing = [field.name for field in self._filling.missing()]
         wanted = self._first or next(iter([*missing, *[field.name for field in self._filling.fields]]), "")
@@ -128,8 +128,8 @@ class FormScreen(Dialog[Preview | None]):
 
     def on_unmount(self) -> None:
         """Show the types of the model again."""
-        if self._bench.is_attached and self._bench.query("#nodes"):  # else the program ends
-            self._bench.foresee()
+        if self._workbench.is_attached and self._workbench.query("#nodes"):  # else the program ends
+            self._workbench.foresee()
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the fields the remaining height; they scroll."""
@@ -164,8 +164,8 @@ class FormScreen(Dialog[Preview | None]):
         if self._is_busy or not self.is_attached:
             return
         filling = Filling(self._filling.edit_type, self._texts())
-        session, is_trying, also = self._bench.session, not self._bench.is_big, self._also
-        self._bench.jobs.start(
+        session, is_trying, also = self._workbench.session, not self._workbench.is_big, self._also
+        self._workbench.jobs.start(
             _LOOK,
             "checking the form",
             lambda: feedback(session, filling, is_trying=is_trying, also=also),
@@ -173,10 +173,10 @@ class FormScreen(Dialog[Preview | None]):
             self._failed,
         )
 
-    def _looked(self, found: Feedback) -> None:
+    def _looked(self, feedback: Feedback) -> None:
         if self.is_attached:
-            self._look = found
-            self._bench.show_flow(found.flow)
+            self._look = feedback
+            self._workbench.show_flow(feedback.flow)
             self._write()
             self.refresh()  # The list of nodes is behind the form.
 
@@ -199,7 +199,7 @@ class FormScreen(Dialog[Preview | None]):
         if current is not None:
             self.query_one("#form-help", LineList).show(TextRows(self._help(current[0], width)), 0)
         lines: list[Line] = [(Span(line, self._look.tone),) for line in wrapped(self._look.text, width, indent=0)]
-        places = self._bench.session.places
+        places = self._workbench.session.places
         lines += [
             (Span(f"{address.rpartition('/')[2]:>6} {text}", "bad" if is_wrong else "changed"),)
             for address, (text, is_wrong) in places.flow.items()
@@ -237,7 +237,7 @@ class FormScreen(Dialog[Preview | None]):
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Go from field to field, choose a value, make the edit, show the help, cancel."""
-        found: dict[str, Callable[[], object]] = {
+        keys: dict[str, Callable[[], object]] = {
             **dict.fromkeys(("escape", "ctrl+c"), partial(self._work, self._cancel)),
             **dict.fromkeys(("enter", "ctrl+s"), self.submit),
             "shift+tab": partial(self._step, -1),
@@ -246,10 +246,10 @@ class FormScreen(Dialog[Preview | None]):
         }
         control = self.focused
         if not isinstance(control, LinesControl) or control.is_last:
-            found["down"] = partial(self._step, 1)
+            keys["down"] = partial(self._step, 1)
         if not isinstance(control, LinesControl) or control.is_first:
-            found["up"] = partial(self._step, -1)
-        return found
+            keys["up"] = partial(self._step, -1)
+        return keys
 
     def _work(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.run_worker(work(), group="form", exit_on_error=False)
@@ -279,7 +279,7 @@ class FormScreen(Dialog[Preview | None]):
         # Keys typed before the list appears must not submit the form.
         self._is_busy = True
         try:
-            choices = await self._bench.jobs.run(
+            choices = await self._workbench.jobs.run(
                 _LOOK, "looking for values", lambda: Searchable(offers.of(filling, field))
             )
         finally:
@@ -333,7 +333,7 @@ class FormScreen(Dialog[Preview | None]):
             )
             if answer != "drop":
                 return
-        self._bench.jobs.drop(_LOOK)
+        self._workbench.jobs.drop(_LOOK)
         self.dismiss(None)
 
     # Submitting
@@ -367,21 +367,21 @@ class FormScreen(Dialog[Preview | None]):
             self._is_busy = False
         is_made = preview.matches <= 1 or not preview.patch
         if not is_made:
-            is_made = await self._bench.agree(preview)
+            is_made = await self._workbench.agree(preview)
         if is_made:
-            self._bench.jobs.drop(_LOOK)
+            self._workbench.jobs.drop(_LOOK)
             self.dismiss(preview)
 
     async def _preview(self, filling: Filling) -> Preview:
-        session, also = self._bench.session, self._also
+        session, also = self._workbench.session, self._also
 
         def make() -> Preview:
             return session.preview(*edits_of(session, filling, also), force=filling.texts == self._refused)
 
-        if self._bench.is_big or filling.name in SLOW:
+        if self._workbench.is_big or filling.name in SLOW:
             self._look = self._look._replace(text="computing the changes ...", tone="changed")
             self._write()
-            return await self._bench.jobs.run(_DO, "computing the changes", make)
+            return await self._workbench.jobs.run(_DO, "computing the changes", make)
         return make()
 
     def _complain(self, text: str, name: str) -> None:

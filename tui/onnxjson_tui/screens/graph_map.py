@@ -54,7 +54,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
 
     def __init__(
         self,
-        here: NodeRef,
+        ref: NodeRef,
         terminal: Terminal,
         known: Callable[[], dict[str, Figures]],
         more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None,
@@ -66,7 +66,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         `more` finds further numbers and types than the `known`, after the first drawing. Both run in a thread.
         """
         super().__init__(terminal, self.KEYS)
-        self._here, self._known, self._more, self._hops = here, known, more, hops
+        self._ref, self._known, self._more, self._hops = ref, known, more, hops
         self._folds = folds
         self._figures: dict[str, Figures] = {}
         self._title = ""
@@ -81,7 +81,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def on_mount(self) -> None:
         """Draw the first level."""
         self.drawing.focus()
-        self._draw((), self._here.position, hops=self._hops)
+        self._draw((), self._ref.position, hops=self._hops)
 
     @property
     def drawing(self) -> DrawingView:
@@ -91,7 +91,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def title_line(self) -> tuple[Line, str]:
         """Return the path of the boxes; at the right what the colours are."""
         path = () if self._drawn is None else self._drawn.path
-        name = visible(self._here.scope.graph.name or "graph", 60)
+        name = visible(self._ref.scope.graph.name or "graph", 60)
         labels = [shortened(each.label, _TITLE) for each in path]
         if len(labels) > 2:
             labels = [ELLIPSIS, *labels[-2:]]
@@ -103,16 +103,16 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1, *, hops: int | None = None) -> None:
         """Draw the content of the last box of a path, or with `hops` what is around a node; its box is chosen."""
         shown, room, glyphs = self._figures.get(self._title), max(self.size.height // 4, 6), self.terminal.glyphs
-        scope, folds, known, known_figures = self._here.scope, self._folds, self._map, self._known
+        scope, folds, known, known_figures = self._ref.scope, self._folds, self._map, self._known
 
         def work() -> tuple[GraphMap, _Drawn, dict[str, Figures]]:
-            found, others = known or GraphMap(scope, folds), {} if known else known_figures()
+            graph_map, others = known or GraphMap(scope, folds), {} if known else known_figures()
             figures = others.get(next(iter(others), ""), shown)
-            boxes = path if hops is None else (*path, found.around(position, hops))
-            level = found.level(found.inside(boxes[-1]) if boxes else found.whole(room), figures)
+            boxes = path if hops is None else (*path, graph_map.around(position, hops))
+            level = graph_map.level(graph_map.inside(boxes[-1]) if boxes else graph_map.whole(room), figures)
             drawn = drawing(level.boxes, level.edges, glyphs)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
-            return found, _Drawn(boxes, level, drawn, box), others
+            return graph_map, _Drawn(boxes, level, drawn, box), others
 
         self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
 
@@ -128,12 +128,12 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         self._say()
         self.draw_bars()
 
-    def _take(self, found: tuple[dict[str, Figures], TypeOf]) -> None:
+    def _take(self, added: tuple[dict[str, Figures], TypeOf]) -> None:
         """Draw with more numbers and types."""
         if self._map is not None and self._drawn is not None:
-            self._figures |= found[0]
-            self._title = self._title or next(iter(found[0]), "")
-            self._map.type_of = found[1]
+            self._figures |= added[0]
+            self._title = self._title or next(iter(added[0]), "")
+            self._map.type_of = added[1]
             self._draw(self._drawn.path, 0, self.drawing.chosen)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -150,7 +150,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         box = drawn.level.boxes[self.drawing.chosen]
         line: list[Span] = [Span(f" {box.label}")]
         if part is not None:
-            node = self._here.scope.graph.node[part.first]
+            node = self._ref.scope.graph.node[part.first]
             line.append(Span(f"  {visible(node.name or '', 300)}", "quiet"))
         if box.below:
             line.append(Span(f"  -> {box.below[0]}", "quiet"))
@@ -178,8 +178,8 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             self.say("this is a value from outside, or to it")
         elif part.size > 1:
             self._draw((*self._drawn.path, part), part.first)
-        elif any([child.owner == (self._here.scope, part.first) for child in self._here.scope.children]):
-            self.dismiss((NodeRef(self._here.scope, part.first), "inside"))
+        elif any([child.owner == (self._ref.scope, part.first) for child in self._ref.scope.children]):
+            self.dismiss((NodeRef(self._ref.scope, part.first), "inside"))
         elif (
             self._drawn.path
             and self._drawn.path[-1].label.startswith("around")
@@ -195,7 +195,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             self._draw(self._drawn.path, part.first, hops=arguments.number or _HOPS)
 
     def _leave(self, arguments: Arguments) -> None:
-        owner = self._here.scope.owner
+        owner = self._ref.scope.owner
         if owner is not None and self._drawn is not None and not self._drawn.path:
             self.dismiss((owner, "around"))
         elif self._drawn is None or not self._drawn.path:
@@ -206,7 +206,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def _go(self, arguments: Arguments) -> None:
         part = self._part
         if part is not None:
-            self.dismiss((NodeRef(self._here.scope, part.first), "go"))
+            self.dismiss((NodeRef(self._ref.scope, part.first), "go"))
 
     def _recolour(self, arguments: Arguments) -> None:
         titles = list(self._figures)

@@ -33,20 +33,20 @@ _MOST_READ: Final = 64 * 2**20  # size in bytes of a text up to which the lines 
 def offers(typed: str, folder: Path) -> list[Choice]:
     """Return what completes a path: recent files, then the members of a folder, of `folder` for an empty text."""
     wanted = typed.lower()
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for path in recent_files():
         short = _short(path)
-        if wanted in short.lower() and len(found) < _RECENT:
-            found.append(_choice(short, f"recent  {_size(path)}"))
+        if wanted in short.lower() and len(choices) < _RECENT:
+            choices.append(_choice(short, f"recent  {_size(path)}"))
     prefix = "" if "/" in typed else _prefix(folder)
-    there = path_members(prefix + typed, Path())
+    members = path_members(prefix + typed, Path())
     if not typed or typed.endswith("/"):
-        found.append(_choice(f"{prefix}{typed}../", "folder above"))
-    known = {each.key for each in found}
-    for path_text, each in there:
+        choices.append(_choice(f"{prefix}{typed}../", "folder above"))
+    known = {each.key for each in choices}
+    for path_text, each in members:
         if path_text not in known:
-            found.append(_choice(path_text, "folder" if each.is_folder else size(each.size)))
-    return found
+            choices.append(_choice(path_text, "folder" if each.is_folder else size(each.size)))
+    return choices
 
 
 def _choice(path: str, detail: str) -> Choice:
@@ -159,11 +159,13 @@ class StartScreen(KeyedScreen[int]):
                 return
             name = answer
             try:
-                found = await self.jobs.awaited("open", "opening", partial(opened, name, readonly=self._readonly))
+                opened_model = await self.jobs.awaited(
+                    "open", "opening", partial(opened, name, readonly=self._readonly)
+                )
             except (OnnxJsonError, OSError) as error:
                 message = error_text(error)
                 continue
-            enter(self.app, found, readonly=self._readonly)
+            enter(self.app, opened_model, readonly=self._readonly)
             return
 
 
@@ -188,14 +190,14 @@ def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
     """Return the lines around a finding, with a mark under its column, and its hint."""
     lines = text.split(b"\n")
     first = max(finding.line - 1 - _AROUND, 0)
-    found: list[Line] = []
+    shown_lines: list[Line] = []
     for number in range(first, min(finding.line + _AROUND, len(lines))):
         is_here = number == finding.line - 1
         shown, column = _part(lines[number].decode("utf-8", "replace"), finding.column if is_here else 1, width - 8)
-        found.append((Span(f"{number + 1:>6}  ", "title" if is_here else "quiet"), Span(shown)))
+        shown_lines.append((Span(f"{number + 1:>6}  ", "title" if is_here else "quiet"), Span(shown)))
         if is_here:
-            found.append((Span(" " * (8 + column) + "^", "bad"),))
-    return [*found, *explained(finding, width)]
+            shown_lines.append((Span(" " * (8 + column) + "^", "bad"),))
+    return [*shown_lines, *explained(finding, width)]
 
 
 def explained(finding: Finding, width: int) -> list[Line]:
@@ -231,9 +233,9 @@ class FindingsScreen(KeyedScreen[int]):
         *FIRST_AND_LAST,
     )
 
-    def __init__(self, found: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
+    def __init__(self, unreadable: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
         super().__init__(terminal)
-        self._found = found
+        self._unreadable = unreadable
         self._readonly = readonly
         self._text = b""
         self._rows: Sequence[Finding] = ()
@@ -245,27 +247,27 @@ class FindingsScreen(KeyedScreen[int]):
 
     def on_mount(self) -> None:
         """Show the findings."""
-        self._show(self._found)
+        self._show(self._unreadable)
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of its errors."""
         errors = counted(sum(each.severity == "error" for each in self._rows), "error")
-        title = f" {shortened(self._found.name, max(self.app.size.width - 32, 20))}"
+        title = f" {shortened(self._unreadable.name, max(self.app.size.width - 32, 20))}"
         return (Span(title, "title"), Span("  is not a model", "bad")), f"{errors} "
 
     def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something: only a text that may be changed can be edited."""
-        return key.id != "_edit" or (self._found.is_text and not self._readonly)
+        return key.id != "_edit" or (self._unreadable.is_text and not self._readonly)
 
     findings = getters.query_one("#findings", LineList)  # the list of findings
 
-    def _show(self, found: Unreadable) -> None:
-        self._found = found
-        listed = sorted(found.findings, key=lambda each: (each.severity != "error", each.line, each.column))
-        self._rows = listed or [Finding(severity="error", code="unreadable", message=found.message)]
+    def _show(self, unreadable: Unreadable) -> None:
+        self._unreadable = unreadable
+        listed = sorted(unreadable.findings, key=lambda each: (each.severity != "error", each.line, each.column))
+        self._rows = listed or [Finding(severity="error", code="unreadable", message=unreadable.message)]
         self._text = b""
-        if found.is_text:
-            with suppress(OSError), found.path.open("rb") as file:
+        if unreadable.is_text:
+            with suppress(OSError), unreadable.path.open("rb") as file:
                 self._text = file.read(_MOST_READ)
         self.findings.show(FindingRows(self._rows), 0)
         self._show_place()
@@ -293,28 +295,28 @@ class FindingsScreen(KeyedScreen[int]):
     # Keys
 
     def _leave(self, arguments: Arguments) -> None:
-        self.app.exit(self._found.exit_code)
+        self.app.exit(self._unreadable.exit_code)
 
     async def _edit(self, arguments: Arguments) -> None:
-        if not self._found.is_text:
-            self.say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", "bad")
+        if not self._unreadable.is_text:
+            self.say(f"a binary file of {size(self._unreadable.path.stat().st_size)} cannot be edited as text", "bad")
         elif self._readonly:
             self.say("the file is open read-only; start without --readonly to change it", "bad")
         else:
             finding = self._rows[self.findings.cursor]
             place = (finding.line, finding.column) if finding.line else None
-            terminal.edit_file(self.app, self._found.path, place)
+            terminal.edit_file(self.app, self._unreadable.path, place)
             await self._read_again(arguments)
 
     async def _read_again(self, arguments: Arguments) -> None:
-        found = await self._read(str(self._found.path))
-        if isinstance(found, Unreadable):
-            self._show(found)
+        opened_model = await self._read(str(self._unreadable.path))
+        if isinstance(opened_model, Unreadable):
+            self._show(opened_model)
         else:
-            enter(self.app, found, readonly=self._readonly)
+            enter(self.app, opened_model, readonly=self._readonly)
 
     async def _open_other(self, arguments: Arguments) -> None:
-        name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
+        name = await self.app.push_screen_wait(OpeningScreen(self._unreadable.path.parent))
         if name is not None:
             enter(self.app, await self._read(name), readonly=self._readonly)
 

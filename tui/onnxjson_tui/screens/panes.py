@@ -64,12 +64,12 @@ class PanesScreen(RowsScreen[Result]):
     )
 
     def __init__(
-        self, compared: Compared, compare: Callable[[Side, Side], Compared], terminal: Terminal, *, mine: int = 1
+        self, compared: Compared, compare: Callable[[Side, Side], Compared], terminal: Terminal, *, active: int = 1
     ) -> None:
-        """Show a difference, which `compare` finds again after changes; `mine` is the active side, 0 for the base."""
+        """Show a difference, which `compare` finds again after changes; `active` is the active side, 0 for the base."""
         super().__init__(terminal)
         self.compared = compared
-        self.active = mine
+        self.active = active
         self._compare = compare
         self._known: Panes | None = None
         self._is_folded = True
@@ -102,13 +102,13 @@ class PanesScreen(RowsScreen[Result]):
         self._align(first=True)
 
     def _align(self, *, first: bool = False) -> None:
-        found, glyphs = self.compared, self.terminal.glyphs
+        compared, glyphs = self.compared, self.terminal.glyphs
 
         def aligned(panes: Panes) -> None:
             self._known = panes
             self.fold(folded=self._is_folded, first=first)
 
-        work = partial(Panes.of, _diff(found), glyphs)
+        work = partial(Panes.of, _diff(compared), glyphs)
         self.jobs.start("panes", "aligning both models", work, aligned, holds_keys=True)
 
     def fold(self, *, folded: bool, first: bool = False) -> None:
@@ -152,21 +152,21 @@ class PanesScreen(RowsScreen[Result]):
     def show_details(self) -> None:
         """Show the changes of the row under the cursor, and its lines that differ."""
         self.draw_bars()
-        found, row, width = self.panes, self.row, max(self.about.size.width - 1, 20)
-        if found is None or row is None or not row.places:
+        panes, row, width = self.panes, self.row, max(self.about.size.width - 1, 20)
+        if panes is None or row is None or not row.places:
             events = self.compared.events
             hidden = [] if self.quiet else [each for each in events if EFFECTS[each.kind] == "quiet"]
             more = f"; . shows {len(hidden):,} without effect on results" if hidden else ""
-            text = "" if found is None else f"{counted(len(found.starts), 'change')}{more}"
+            text = "" if panes is None else f"{counted(len(panes.starts), 'change')}{more}"
             self.about.show(TextRows([(Span(text, "quiet"),)]), 0)
             return
         heads: list[Line] = []
-        for event, member in found.members(row)[:_NAMED]:
+        for event, member in panes.members(row)[:_NAMED]:
             text = f"{event.kind}  {visible(event.pattern, 1000)}  {place_of(member)}"
             heads.append((Span(clipped(text, width), "title"),))
         if len(row.places) > _NAMED:
             heads.append((Span(f"and {len(row.places) - _NAMED:,} more; zR shows each", "quiet"),))
-        base, target = found.addresses(row)
+        base, target = panes.addresses(row)
         models = self.compared.base.model, self.compared.target.model
 
         def read() -> list[Pair]:
@@ -187,15 +187,15 @@ class PanesScreen(RowsScreen[Result]):
 
     def change(self, into: int) -> None:
         """Take the change under the cursor into the model of a side."""
-        found, row, side, other = self.panes, self.row, self.sides[into], self.sides[1 - into]
-        if found is None or row is None or not row.places:
+        panes, row, side, other = self.panes, self.row, self.sides[into], self.sides[1 - into]
+        if panes is None or row is None or not row.places:
             self.say("there is no change in this row; } goes to the next one")
             return
         session = self._session(into)
-        if session.model is not side.model or found.diff is not self.compared.diff:
+        if session.model is not side.model or panes.diff is not self.compared.diff:
             self.say("the rows are from before the last change; leave, and compare again", "changed")
             return
-        event, _ = found.members(row)[0]
+        event, _ = panes.members(row)[0]
         title = f"take {event.kind} {visible(event.pattern, 100)} from {visible(other.name, 100)}"
         diff, places = _diff(self.compared), row.places
 
@@ -296,20 +296,20 @@ class PanesScreen(RowsScreen[Result]):
         self.dismiss(Result(self.compared, self._changed, address, self.active))
 
 
-def _diff(found: Compared) -> Diff:
-    if found.diff is None:
+def _diff(compared: Compared) -> Diff:
+    if compared.diff is None:
         raise OnnxJsonError("the two models were not compared node by node")
-    return found.diff
+    return compared.diff
 
 
-def require_weights(mine: Side, other: Side, model: Model) -> None:
+def require_weights(side: Side, other: Side, model: Model) -> None:
     """Refuse a model with a change of the other one that needs weights in files next to that one.
 
     Raises:
         EditError: its own folder does not have them.
     """
-    folders = [None if each.path is None else each.path.resolve().parent for each in (mine, other)]
-    known = {each.external_data for each in tensors_of(mine.model)}
+    folders = [None if each.path is None else each.path.resolve().parent for each in (side, other)]
+    known = {each.external_data for each in tensors_of(side.model)}
     needed = [each for each in tensors_of(model) if is_external(each) and each.external_data not in known]
     if needed and folders[0] != folders[1]:
         name = visible(needed[0].name or "a constant", 100)

@@ -26,14 +26,14 @@ MORE: Final = "more"  # key of the choice that lists single rules, too
 
 def pass_choices(*, all_parts: bool = False) -> list[Choice]:
     """Return all passes except edits, which have forms, and single rules of passes only if wanted."""
-    found = [
+    choices = [
         Choice(each.name, visible(each.name, 200), visible(each.summary, 300), visible(each.problem or "", 300))
         for each in entries()
         if each.kind == "pass" or (all_parts and each.kind == "part")
     ]
     parts = sum(each.kind == "part" for each in entries())
-    found += [] if all_parts else [Choice(MORE, "more", f"{parts} single rules of these passes")]
-    return sorted(found, key=lambda choice: bool(choice.refused))
+    choices += [] if all_parts else [Choice(MORE, "more", f"{parts} single rules of these passes")]
+    return sorted(choices, key=lambda choice: bool(choice.refused))
 
 
 def first_spec(entry: Entry) -> str:
@@ -75,15 +75,15 @@ def spec_mistake(typed: str) -> str:
 class PassRun:
     """One pass on the model of a session, unsaved changes included."""
 
-    def __init__(self, bench: Workbench, spec: str) -> None:
+    def __init__(self, workbench: Workbench, spec: str) -> None:
         """Prepare the pass.
 
         Raises:
             ParameterError: `spec` is not a pass.
         """
         self.step = parse_step(spec)
-        session = bench.session
-        self._bench = bench
+        session = workbench.session
+        self._workbench = workbench
         self._model, self._revision = session.model, session.revision
         self._side = Side(session.opened.name, session.model, session.opened.path, session=session)
         self._folder = session.opened.folder
@@ -92,9 +92,11 @@ class PassRun:
 
     def screen(self) -> ComparisonScreen:
         """Return the screen that runs the pass and shows the diff."""
-        bench, accept = self._bench, None if self._bench.session.readonly else self.accept
+        workbench, accept = self._workbench, None if self._workbench.session.readonly else self.accept
         doing, stop = f"running {visible(str(self.step), 200)}", self.stop
-        return ComparisonScreen(doing, self.work, bench.terminal, bench=bench, side="base", stop=stop, accept=accept)
+        return ComparisonScreen(
+            doing, self.work, workbench.terminal, workbench=workbench, side="base", stop=stop, accept=accept
+        )
 
     def work(self) -> Compared:
         """Run the pass and compare the models, in a thread.
@@ -108,13 +110,13 @@ class PassRun:
         inside = InternalizedModel(self._model, self._folder or Path())
         with Pipeline() as pipeline:
             self._pipeline = pipeline
-            (made,) = pipeline.run(inside.model, [self.step], self._folder)
-        after = inside.restored(made.after.model) if made.is_changed else self._model
+            (outcome,) = pipeline.run(inside.model, [self.step], self._folder)
+        after = inside.restored(outcome.after.model) if outcome.is_changed else self._model
         if self.step.subject.is_guarded:  # the others are edits, which correct types themselves
-            after = self._bench.session.with_types(after)
-        self._files = made.files
-        written = [f"applying it also writes {visible(str(each.path), None)}" for each in made.files]
-        notes = [line.strip() for line in lines(made)]
+            after = self._workbench.session.with_types(after)
+        self._files = outcome.files
+        written = [f"applying it also writes {visible(str(each.path), None)}" for each in outcome.files]
+        notes = [line.strip() for line in lines(outcome)]
         return compared(self._side, Side(f"after {self.step}", after, self._side.path), [*notes, *written])
 
     def stop(self) -> None:
@@ -129,27 +131,27 @@ class PassRun:
             return ()
         edit = subject.edit
         try:
-            return (edit,) if self._bench.session.preview(edit).model == model else ()
+            return (edit,) if self._workbench.session.preview(edit).model == model else ()
         except OnnxJsonError:
             return ()
 
     def accept(self, found: Compared) -> None:
         """Apply the result as one step, named by the command that repeats it."""
-        bench, title, model = self._bench, f"optimize -p {self.step}", found.target.model
-        if bench.session.revision != self._revision:
-            bench.say("the model was changed since the pass ran; run it again", "bad")
+        workbench, title, model = self._workbench, f"optimize -p {self.step}", found.target.model
+        if workbench.session.revision != self._revision:
+            workbench.say("the model was changed since the pass ran; run it again", "bad")
             return
 
         def make() -> Any:
-            preview = bench.session.preview_model(model, title, self._edits(model))
+            preview = workbench.session.preview_model(model, title, self._edits(model))
             assert preview.patch is not None  # computed here, since it may take a while
             return preview
 
         def take(preview: Any) -> None:
             try:
                 with files_written(self._files):
-                    bench.accept(preview)
+                    workbench.accept(preview)
             except OnnxJsonError as error:
-                bench.failed(error)
+                workbench.failed(error)
 
-        bench.preview(make, take)
+        workbench.preview(make, take)

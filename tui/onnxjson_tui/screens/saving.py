@@ -37,23 +37,23 @@ def paragraphs(text: str) -> list[str]:
 
 
 async def ask_path(
-    bench: Workbench, mark: str, text: str, endings: Sequence[str] = (".json",), *, given: str = ""
+    workbench: Workbench, mark: str, text: str, endings: Sequence[str] = (".json",), *, given: str = ""
 ) -> Path | None:
     """Ask for a path, completed by tab, unless it is given; return None if the user cancels."""
-    typed = given or await bench.ask(f"{mark}: ", text=text, complete=lambda typed: complete_path(typed, endings))
+    typed = given or await workbench.ask(f"{mark}: ", text=text, complete=lambda typed: complete_path(typed, endings))
     return expanded(typed.strip()) if typed and typed.strip() else None
 
 
-async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = False) -> bool:
+async def save(workbench: Workbench, path: Path | None = None, *, overwrite: bool = False) -> bool:
     """Save with all necessary questions and report the result; return whether the model was saved."""
-    session = bench.session
+    session = workbench.session
     if path is None and session.opened.path is None:
-        path = await ask_path(bench, "save as", session.opened.name.rpartition(":")[2], ())
+        path = await ask_path(workbench, "save as", session.opened.name.rpartition(":")[2], ())
         if path is None:
             return False
     made = session.history.made[session.history.saved or 0 :]
-    if any([step.is_forced for step in made]) and not await _confirm_broken(bench):
-        bench.say("not saved; f5 lists the problems", "changed")
+    if any([step.is_forced for step in made]) and not await _confirm_broken(workbench):
+        workbench.say("not saved; f5 lists the problems", "changed")
         return False
     copy: bool | None = None
     revert_others = unloadable = False
@@ -64,17 +64,17 @@ async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = 
                 session.save, path,
                 overwrite=overwrite, revert_others=revert_others, copy_external=copy, unloadable=unloadable,
             )  # fmt: skip
-            answer = await bench.jobs.awaited("save", "saving", work, holds_keys=False)
+            answer = await workbench.jobs.awaited("save", "saving", work, holds_keys=False)
         except OnnxJsonError as error:
-            path = await _after_error(bench, error, path)
+            path = await _after_error(workbench, error, path)
             if path is None:
                 return False
             overwrite, copy = False, None
             continue
         if answer.kind == "saved":
-            _report_saved(bench, answer, time.monotonic() - started)
+            _report_saved(workbench, answer, time.monotonic() - started)
             return True
-        match await bench.app.push_screen_wait(save_question(answer)):
+        match await workbench.app.push_screen_wait(save_question(answer)):
             case "copy" | "leave" as wanted:
                 copy = wanted == "copy"
             case "overwrite":
@@ -84,53 +84,53 @@ async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = 
             case "unloadable":
                 unloadable = True
             case "merge":
-                return await _merge(bench)
+                return await _merge(workbench)
             case "save-as":
-                path = await ask_path(bench, "save as", str(answer.path), ())
+                path = await ask_path(workbench, "save as", str(answer.path), ())
                 if path is None:
                     return False
                 overwrite, copy = False, None
             case _:
-                bench.say(f"not saved; {visible(str(answer.path), 200)} is unchanged", "changed")
+                workbench.say(f"not saved; {visible(str(answer.path), 200)} is unchanged", "changed")
                 return False
 
 
-async def _confirm_broken(bench: Workbench) -> bool:
+async def _confirm_broken(workbench: Workbench) -> bool:
     """Ask whether to save a model with nodes that an edit broke, unless they were corrected since."""
-    note = bench.drawer.pages["problems"].note
+    note = workbench.drawer.pages["problems"].note
     if "error" not in note:
         return True
     answers = [("s", "stay", "stay"), ("O", "save it anyway", "save")]
     text = paragraphs("An edit that breaks nodes was made, and they are not corrected. f5 lists them.")
-    return await bench.confirm(f"The model has {note}", answers, lines=text) == "save"
+    return await workbench.confirm(f"The model has {note}", answers, lines=text) == "save"
 
 
-def _report_saved(bench: Workbench, answer: SaveAnswer, seconds: float) -> None:
+def _report_saved(workbench: Workbench, answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
-    form = bench.session.opened.format
+    form = workbench.session.opened.format
     # The form is named if the extension does not determine it.
     is_obvious = answer.path.name.lower().endswith((".onnx", ".json", ".onnxjson")) and form == format_for(answer.path)
     shown = "" if is_obvious else f" as {_FORMS[form]}"
     note = f"; {answer.message}" if answer.message else ""
-    bench.say(f"saved {written}{shown} in {seconds:.2f} s, read back and compared: {answer.path}{note}", "good")
-    bench.draw_marks()
-    for page in bench.drawer.pages.values():
+    workbench.say(f"saved {written}{shown} in {seconds:.2f} s, read back and compared: {answer.path}{note}", "good")
+    workbench.draw_marks()
+    for page in workbench.drawer.pages.values():
         page.model_changed()
 
 
-async def _after_error(bench: Workbench, error: OnnxJsonError, path: Path | None) -> Path | None:
+async def _after_error(workbench: Workbench, error: OnnxJsonError, path: Path | None) -> Path | None:
     lines = paragraphs(error_text(error))
     if isinstance(error, EncodeError):
         lines += [each for finding in error.findings[:20] for each in paragraphs(str(finding))]
-    kept = bench.session.trouble or "The file is unchanged. Nothing is lost: your edits are in the journal."
+    kept = workbench.session.trouble or "The file is unchanged. Nothing is lost: your edits are in the journal."
     lines += ["", *paragraphs(kept)]
     answers = [("b", "back to the model", "back"), ("a", "save under another name", "as")]
-    answer = await bench.confirm("Not saved", answers, lines=lines)
+    answer = await workbench.confirm("Not saved", answers, lines=lines)
     if answer != "as":
-        bench.say(f"not saved: {error_text(error)}", "bad")
+        workbench.say(f"not saved: {error_text(error)}", "bad")
         return None
-    here = path or bench.session.opened.path
-    return await ask_path(bench, "save as", "" if here is None else str(here), ())
+    here = path or workbench.session.opened.path
+    return await ask_path(workbench, "save as", "" if here is None else str(here), ())
 
 
 def save_question(answer: SaveAnswer) -> ConfirmScreen:
@@ -173,9 +173,9 @@ def save_question(answer: SaveAnswer) -> ConfirmScreen:
     return ConfirmScreen(title, answers, lines=[*paragraphs(text), *lines])
 
 
-async def _merge(bench: Workbench) -> bool:
-    session = bench.session
-    answer = await bench.jobs.awaited("save", "merging", session.merge_with_disk)
+async def _merge(workbench: Workbench) -> bool:
+    session = workbench.session
+    answer = await workbench.jobs.awaited("save", "merging", session.merge_with_disk)
     lines: list[Line] = []
     if answer.conflicts:
         lines += [
@@ -191,63 +191,63 @@ async def _merge(bench: Workbench) -> bool:
         preview = answer.preview
         return preview_lines(preview, "yours", "merged", _WIDTH) if preview.patch else [(Span("  nothing", "quiet"),)]
 
-    lines += await bench.jobs.awaited("save", "computing the changes", merged)
+    lines += await workbench.jobs.awaited("save", "computing the changes", merged)
     answers = [("b", "back, change nothing", "back"), ("t", "use it", "take"), ("s", "use it and save", "save")]
-    wanted = await bench.confirm("Use the merged model?", answers, lines=lines)
+    wanted = await workbench.confirm("Use the merged model?", answers, lines=lines)
     if wanted == "back":
-        bench.say("not merged and not saved", "changed")
+        workbench.say("not merged and not saved", "changed")
         return False
     try:
         changed = session.accept_merge(answer)
     except OnnxJsonError as error:
-        bench.failed(error)
+        workbench.failed(error)
         return False
-    bench.changed(changed)
-    bench.draw_marks()
-    bench.say(f"merged with {visible(session.opened.name, 200)}; not saved yet", "good")
-    bench.draw_bars()
-    return await save(bench) if wanted == "save" else False
+    workbench.changed(changed)
+    workbench.draw_marks()
+    workbench.say(f"merged with {visible(session.opened.name, 200)}; not saved yet", "good")
+    workbench.draw_bars()
+    return await save(workbench) if wanted == "save" else False
 
 
-async def report_no_script(bench: Workbench, left_out: Sequence[str]) -> None:
+async def report_no_script(workbench: Workbench, left_out: Sequence[str]) -> None:
     """Report that there is nothing to export, and why."""
     text = "no script was written: no step can be expressed as edits"
-    await bench.confirm(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
-    bench.say(text, "bad")
+    await workbench.confirm(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
+    workbench.say(text, "bad")
 
 
 def _reasons(left_out: Sequence[str]) -> list[str]:
     return [part for each in left_out for part in paragraphs(f"- {each}")]
 
 
-async def _may_write(bench: Workbench, path: Path) -> bool:
+async def _may_write(workbench: Workbench, path: Path) -> bool:
     """Ask before a file is replaced; report why nothing is written."""
     if path.is_dir():
-        bench.say(f"{path} is a folder; name a file", "bad")
+        workbench.say(f"{path} is a folder; name a file", "bad")
         return False
     if path.name.endswith((".onnx", ".onnx.json")):
-        bench.say(f"{path} is a name for models; use .json, such as edits.json", "bad")
+        workbench.say(f"{path} is a name for models; use .json, such as edits.json", "bad")
         return False
     try:
         require_savable(path)
     except OnnxJsonError as error:
-        bench.say(f"nothing was written: {error_text(error)}", "bad")
+        workbench.say(f"nothing was written: {error_text(error)}", "bad")
         return False
-    if path.exists() and not await bench.confirm_replacing(paragraphs(f"{visible(str(path), None)} exists.")):
-        bench.say(f"nothing was written; {path} is unchanged", "changed")
+    if path.exists() and not await workbench.confirm_replacing(paragraphs(f"{visible(str(path), None)} exists.")):
+        workbench.say(f"nothing was written; {path} is unchanged", "changed")
         return False
     return True
 
 
 async def write_changes(
-    bench: Workbench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
+    workbench: Workbench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
 ) -> None:
     """Write changes, several of them to numbered files, and report the steps that they lack."""
     paths = [path]
     if len(changes) > 1:
         paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(changes) + 1)]
     for place in paths:
-        if not await _may_write(bench, place):
+        if not await _may_write(workbench, place):
             return
 
     def write() -> None:
@@ -255,36 +255,36 @@ async def write_changes(
             change.save(place)
 
     try:
-        await bench.jobs.awaited("export", "writing", write, holds_keys=False)
+        await workbench.jobs.awaited("export", "writing", write, holds_keys=False)
     except (OnnxJsonError, OSError) as error:
-        bench.say(f"not all edits were written: {error_text(error)}", "bad")
+        workbench.say(f"not all edits were written: {error_text(error)}", "bad")
         return
     if left_out:
         lines = [f"{visible(str(path), None)} lacks these steps, which are not edits:", "", *_reasons(left_out)]
-        await bench.confirm("The script is incomplete", [("o", "ok", "ok")], lines=lines)
+        await workbench.confirm("The script is incomplete", [("o", "ok", "ok")], lines=lines)
     left = f"; {counted(len(left_out), 'step')} left out" if left_out else ""
     tone: Tone = "changed" if left_out else "good"
     if len(paths) > 1:
         names = f"{paths[0]} to {paths[-1].name}"
-        bench.say(f"{names}: onnxjson apply with each of them, in this order, repeats the steps{left}", tone)
+        workbench.say(f"{names}: onnxjson apply with each of them, in this order, repeats the steps{left}", tone)
         return
     only = changes[0]
     what = counted(len(only.edits), "edit") if isinstance(only, Script) else "a patch"
-    bench.say(f"{path}: {what}{left}; onnxjson apply {path.name} MODEL repeats it", tone)
+    workbench.say(f"{path}: {what}{left}; onnxjson apply {path.name} MODEL repeats it", tone)
 
 
-async def offer_recovery(bench: Workbench) -> None:
+async def offer_recovery(workbench: Workbench) -> None:
     """Ask what to do with the journals of sessions on this model that ended without saving, newest first."""
-    session = bench.session
+    session = workbench.session
     journals, session.abandoned = session.abandoned, ()
     if journals and session.readonly:
         for journal in journals:
             journal.release()
-        bench.say("an earlier session has unsaved edits; open without --readonly to recover them", "changed")
+        workbench.say("an earlier session has unsaved edits; open without --readonly to recover them", "changed")
         return
     for number, journal in enumerate(journals):
         try:
-            if await _ask_about_journal(bench, journal, len(journals) - number - 1) == "recover":
+            if await _ask_about_journal(workbench, journal, len(journals) - number - 1) == "recover":
                 # The other journals apply only to the file without these edits; they are kept.
                 for other in journals[number + 1 :]:
                     other.release()
@@ -295,59 +295,59 @@ async def offer_recovery(bench: Workbench) -> None:
             raise
 
 
-async def _ask_about_journal(bench: Workbench, journal: Abandoned, others: int) -> str:
-    reason = bench.session.why_not(journal)
+async def _ask_about_journal(workbench: Workbench, journal: Abandoned, others: int) -> str:
+    reason = workbench.session.why_not(journal)
     while True:
-        answer = await bench.app.push_screen_wait(recovery_question(journal, reason, others))
+        answer = await workbench.app.push_screen_wait(recovery_question(journal, reason, others))
         match answer:
             case "recover":
-                await _recover(bench, journal)
+                await _recover(workbench, journal)
             case "drop":
                 question = f"Delete {counted(len(journal.commands), 'edit')} for good?"
-                if await bench.confirm(question, [("k", "keep", "keep"), ("d", "delete", "drop")]) != "drop":
+                if await workbench.confirm(question, [("k", "keep", "keep"), ("d", "delete", "drop")]) != "drop":
                     continue
                 journal.discard()
-                bench.say("the edits of the earlier session are deleted")
+                workbench.say("the edits of the earlier session are deleted")
             case "export":
-                await _export(bench, journal)
+                await _export(workbench, journal)
                 continue
             case "show":
-                await _show(bench, journal)
+                await _show(workbench, journal)
                 continue
             case _:
                 journal.release()
-                bench.say("the edits of the earlier session are kept and offered again when you open the model")
+                workbench.say("the edits of the earlier session are kept and offered again when you open the model")
         return answer
 
 
-async def _recover(bench: Workbench, journal: Abandoned) -> None:
-    session = bench.session
-    replay = await bench.jobs.awaited("recovery", "repeating the edits", lambda: session.recover(journal))
-    bench.build(0)
-    for page in bench.drawer.pages.values():
+async def _recover(workbench: Workbench, journal: Abandoned) -> None:
+    session = workbench.session
+    replay = await workbench.jobs.awaited("recovery", "repeating the edits", lambda: session.recover(journal))
+    workbench.build(0)
+    for page in workbench.drawer.pages.values():
         page.model_changed()
     message = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows the changes"
-    bench.say(f"{message}; {replay.trouble}" if replay.trouble else message, "bad" if replay.trouble else "good")
+    workbench.say(f"{message}; {replay.trouble}" if replay.trouble else message, "bad" if replay.trouble else "good")
 
 
-async def _show(bench: Workbench, journal: Abandoned) -> None:
+async def _show(workbench: Workbench, journal: Abandoned) -> None:
     def found() -> list[Line]:
-        preview, trouble = bench.session.preview_recovery(journal)
-        lines = preview_lines(preview, "file", "recovered", bench.size.width - 8)
+        preview, trouble = workbench.session.preview_recovery(journal)
+        lines = preview_lines(preview, "file", "recovered", workbench.size.width - 8)
         return [*lines, (Span(visible(trouble, 500), "bad"),)] if trouble else lines
 
-    lines = await bench.jobs.awaited("recovery", "computing the changes", found)
-    await bench.app.push_screen_wait(TextScreen("What recovering would change", lines))
+    lines = await workbench.jobs.awaited("recovery", "computing the changes", found)
+    await workbench.app.push_screen_wait(TextScreen("What recovering would change", lines))
 
 
-async def _export(bench: Workbench, journal: Abandoned) -> None:
+async def _export(workbench: Workbench, journal: Abandoned) -> None:
     script, left_out = journal.script()
     if not script.edits:
-        await report_no_script(bench, left_out)
+        await report_no_script(workbench, left_out)
         return
-    path = await ask_path(bench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
+    path = await ask_path(workbench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
     if path is not None:
-        await write_changes(bench, path, [script], left_out)
+        await write_changes(workbench, path, [script], left_out)
 
 
 def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmScreen:
@@ -371,7 +371,7 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
     header = journal.header
     when = f"{ago(time.time() - header.started / 1e9)} ago" if header.started else "at an unknown time"
     commands = journal.commands
-    found: list[Line] = [
+    lines: list[Line] = [
         (Span(each),)
         for each in wrapped(
             f"A session on {visible(header.name, 200) or 'this model'} that began {when} ended without saving "
@@ -380,12 +380,12 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
             indent=0,
         )
     ]
-    found += [(Span(f"  {visible(each, 300)}"),) for each in commands]
+    lines += [(Span(f"  {visible(each, 300)}"),) for each in commands]
     for text in (journal.damage, f"They cannot be recovered here: {reason}." if reason else ""):
-        found += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
+        lines += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
     if others:
-        found.append((Span(f"There is also {counted(others, 'older session')}.", "quiet"),))
-    return found
+        lines.append((Span(f"There is also {counted(others, 'older session')}.", "quiet"),))
+    return lines
 
 
 def ago(seconds: float) -> str:

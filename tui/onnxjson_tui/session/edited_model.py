@@ -39,6 +39,10 @@ from onnxjson_tui.session.recording import Base, Recorder
 READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
 """Message about an attempt to change a read-only session."""
 
+_ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}
+
+_ADDRESSES: Final = frozenset({*_ROLES, "graph", "address", "input", "output"})
+
 
 class EditedModel:
     """A model with its history, selection and journal; `Session` opens, saves and recovers it."""
@@ -315,29 +319,25 @@ class EditedModel:
         """Return edits of one step that select by names, or by addresses with digests."""
         workspace = Workspace(before)
         workspace.model_folder = self.opened.folder
-        found: list[Edit] = []
+        portable_edits: list[Edit] = []
         for number, edit in enumerate(edits):
-            found.append(portable(workspace.model, edit))
+            portable_edits.append(portable(workspace.model, edit))
             if number + 1 < len(edits):
                 apply_changes(workspace, edit, self.edits_folder)
-        return tuple(found)
-
-
-_ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}
-_ADDRESSES: Final = frozenset({*_ROLES, "graph", "address", "input", "output"})
+        return tuple(portable_edits)
 
 
 def portable(model: Model, edit: Edit) -> Edit:
     """Return an edit that means the same elements in other models: by name if that is unique, else with a digest."""
     index = Index(model)
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for parameter in parameters(type(edit)):
         value = getattr(edit, parameter.field)
         if parameter.role in _ADDRESSES and isinstance(value, str):
-            found[parameter.field] = _portable(model, index, value, parameter.role)
+            fields[parameter.field] = _portable(model, index, value, parameter.role)
         elif parameter.role in _ADDRESSES and isinstance(value, tuple):
-            found[parameter.field] = tuple([_portable(model, index, each, parameter.role) for each in value])
-    return replace(edit, **found) if found else edit
+            fields[parameter.field] = tuple([_portable(model, index, each, parameter.role) for each in value])
+    return replace(edit, **fields) if fields else edit
 
 
 def _portable(model: Model, index: Index, text: object, role: str) -> object:
@@ -363,15 +363,15 @@ def _unique_name(model: Model, index: Index, text: str, kind: str) -> str:
         if ref.scope is None and "/attribute/" in text:
             names = list(select_nodes(model, index, text.rpartition("/attribute/")[0])[0].node.output)
         choices = [spelled("name", name).removeprefix("name:") for name in names if name]
-    for each in choices:
+    for selector in choices:
         try:
-            if kind == "node" and select_nodes(model, index, each) == select_nodes(model, index, text):
-                return each
+            if kind == "node" and select_nodes(model, index, selector) == select_nodes(model, index, text):
+                return selector
             if (
                 kind == "tensor"
-                and select_tensor(model, index, each).address == select_tensor(model, index, text).address
+                and select_tensor(model, index, selector).address == select_tensor(model, index, text).address
             ):
-                return each
+                return selector
         except OnnxJsonError:
             continue
     return ""

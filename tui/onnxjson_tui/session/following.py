@@ -21,6 +21,8 @@ _NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_prop
 
 _OF_LANES: Final = frozenset({"node", "input", "output"})
 
+Mark = Literal["", "~", "+"]  # Unchanged, changed, new
+
 
 def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
     """Return the member that replaces a removed one, and its new position, by old position.
@@ -28,29 +30,29 @@ def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
     If as many members are added as removed between two that remain, each added one replaces a removed one; otherwise
     only members with the same operator at the start and at the end are replacements.
     """
-    found: dict[int, tuple[int, Record]] = {}
+    replacements: dict[int, tuple[int, Record]] = {}
     expected = position = 0
     added: list[tuple[int, Record]] = []
     # The end of the list is an empty run.
     end = max(members.removed, default=0) + 1
-    for item in (*(members.sequence or ()), range(end, end)):
-        if not isinstance(item, range):
-            added.append((position, item))
+    for member in (*(members.sequence or ()), range(end, end)):
+        if not isinstance(member, range):
+            added.append((position, member))
             position += 1
             continue
-        removed = [each for each in range(expected, item.start) if each in members.removed] if added else []
+        removed = [each for each in range(expected, member.start) if each in members.removed] if added else []
         if len(removed) == len(added):
-            found.update(zip(removed, added, strict=True))
+            replacements.update(zip(removed, added, strict=True))
         else:
             for step in (1, -1):
                 for old, new in zip(removed[::step], added[::step], strict=False):
                     if _operator(members.removed[old]) != _operator(new[1]):
                         break
-                    found.setdefault(old, new)
+                    replacements.setdefault(old, new)
         added = []
-        expected = item.stop
-        position += len(item)
-    return found
+        expected = member.stop
+        position += len(member)
+    return replacements
 
 
 def _operator(record: Record) -> str | None:
@@ -68,12 +70,12 @@ def _are_all_replaced(members: Members, found: dict[int, tuple[int, Record]]) ->
 def place_after(patch: Patch, address: str) -> str | None:
     """Return the address of an element after a change, even if its node was renamed; None if it was removed."""
     try:
-        found = patch.where(address)
+        new_address = patch.where(address)
         parts = parse_address(address)
     except AddressError:
         return None
-    if found is not None:
-        return found
+    if new_address is not None:
+        return new_address
     pieces = address.split("/")
     for length in range(2, len(parts) + 1):
         if parts[length - 2] != "node" or not parts[length - 1].isdigit():
@@ -99,8 +101,6 @@ def _replacement(members: Members, position: int) -> int | None:
 
 
 # Nodes that differ from the saved model
-
-Mark = Literal["", "~", "+"]  # Unchanged, changed, new
 
 
 class SavedNodes:
@@ -180,10 +180,10 @@ def _fields(change: Fields | None) -> Iterator[str]:
 
 def _fields_of_replaced(nodes: Members) -> Iterator[str]:
     """Yield the fields in which replaced nodes differ."""
-    found = _replacements(nodes)
-    if not _are_all_replaced(nodes, found):
+    replacements = _replacements(nodes)
+    if not _are_all_replaced(nodes, replacements):
         yield "node"
-    for position, (_, new) in found.items():
+    for position, (_, new) in replacements.items():
         old = nodes.removed[position]
         yield from [field for field in ("input", "output") if getattr(old, field) != getattr(new, field)]
 
@@ -210,10 +210,10 @@ def follow(index: Index, model: Model, change: Fields | None) -> bool:
         return True
     scopes = index.by_address
     try:
-        found = [(each, resolve(model, each.address)) for each in _changed_graphs(change, scopes)]
+        graphs = [(each, resolve(model, each.address)) for each in _changed_graphs(change, scopes)]
     except _MovedError:
         return False
-    for (address, positions, is_wide), record in found:
+    for (address, positions, is_wide), record in graphs:
         assert isinstance(record, Graph | Function)
         index.follow(model, {address: record}, scopes[address], positions)
         if is_wide:
@@ -257,13 +257,13 @@ def _graph(change: Change, address: str, scopes: dict[str, Scope]) -> Iterator[_
 
 def _replaced(nodes: Members) -> list[int]:
     """Return the positions of replaced nodes, all without inner graphs, if no other node moves."""
-    found = _replacements(nodes)
-    if not keeps_order(nodes.sequence or ()) or not _are_all_replaced(nodes, found):
+    replacements = _replacements(nodes)
+    if not keeps_order(nodes.sequence or ()) or not _are_all_replaced(nodes, replacements):
         raise _MovedError
-    for node in (*nodes.removed.values(), *[new for _, new in found.values()]):
+    for node in (*nodes.removed.values(), *[new for _, new in replacements.values()]):
         if isinstance(node, Node) and any([each.g is not None or each.graphs for each in node.attribute]):
             raise _MovedError
-    return list(found)
+    return list(replacements)
 
 
 def _attributes(change: Change, place: str, scopes: dict[str, Scope], *, owns: bool) -> Iterator[_ChangedGraph]:
@@ -273,11 +273,11 @@ def _attributes(change: Change, place: str, scopes: dict[str, Scope], *, owns: b
     if (owns and change.sequence is not None) or any(each.g is not None or each.graphs for each in added):
         raise _MovedError
     for key, attribute in change.changes.items():
-        here = f"{place}/{segment(key, is_named=True)}"
+        attribute_address = f"{place}/{segment(key, is_named=True)}"
         for name, below in attribute.changes.items():
             if name == "g":
-                yield from _graph(below, f"{here}/g", scopes)
+                yield from _graph(below, f"{attribute_address}/g", scopes)
             elif name == "graphs":
-                yield from _graphs(below, f"{here}/graphs", scopes)
+                yield from _graphs(below, f"{attribute_address}/graphs", scopes)
             elif name == "name" and owns:
                 raise _MovedError

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from onnxjson.model.conflicts import Conflict
     from onnxjson.model.document import Model
 
+_NEIGHBOURS: Final = 1000  # maximum distance to the neighbour that the cursor moves to when its node is removed
+
+MOST_VISITS: Final = 500  # maximum number of places in the jump list
+
 
 @dataclass(eq=False)
 class Step:
@@ -133,12 +137,12 @@ class Preview:
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The previewed edits; () if one of the changes is a patch, since the edits would be incomplete."""
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for change in self.changes:
             if isinstance(change, Patch):
                 return ()
-            found += change.edits if isinstance(change, Script) else [change]
-        return tuple(found)
+            edits += change.edits if isinstance(change, Script) else [change]
+        return tuple(edits)
 
     @property
     def matches(self) -> int:
@@ -183,10 +187,6 @@ class MergeAnswer(NamedTuple):
     preview: Preview  # changes of the session's model by the merge; for review, then for `Session.accept_merge`
     conflicts: "tuple[Conflict, ...]"  # slots that both sides changed; the merged model has the session's value
     theirs: Opened  # the current file
-
-
-_NEIGHBOURS: Final = 1000  # maximum distance to the neighbour that the cursor moves to when its node is removed
-MOST_VISITS: Final = 500  # maximum number of places in the jump list
 
 
 # Places

@@ -21,6 +21,14 @@ from onnxjson.storage.saving import save_file
 from onnxjson.storage.store import user_folder
 from onnxjson.storage.urls import is_url
 
+KEPT: Final = 50  # maximum number of remembered files
+
+_LONGEST: Final = 1 << 20  # maximum bytes of a list; a longer file is not from onnxjson
+
+MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
+
+_MOST_MEMBERS: Final = 2_000  # maximum number of folder members that are read
+
 
 class Opened(msgspec.Struct, frozen=True):
     """An opened model and its origin."""
@@ -100,10 +108,6 @@ def _unreadable(path: Path, error: OnnxJsonError) -> Unreadable:
     return Unreadable(visible(str(path), None), path, str(error), findings, is_text, type(error).exit_code)
 
 
-KEPT: Final = 50  # maximum number of remembered files
-_LONGEST: Final = 1 << 20  # maximum bytes of a list; a longer file is not from onnxjson
-
-
 def recent_files() -> list[Path]:
     """Return recently opened files that still exist, newest first."""
     return [path for path in _remembered() if path.is_file()]
@@ -124,16 +128,12 @@ def remember(path: Path) -> None:
 def _remembered() -> list[Path]:
     try:
         with (user_folder("state") / "recent.json").open("rb") as file:
-            found = json.loads(file.read(_LONGEST))
+            names = json.loads(file.read(_LONGEST))
     except (OSError, ValueError, RecursionError, OnnxJsonError):
         return []
-    if not isinstance(found, list):
+    if not isinstance(names, list):
         return []
-    return [Path(each) for each in found if isinstance(each, str) and each.startswith("/") and "\0" not in each]
-
-
-MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
-_MOST_MEMBERS: Final = 2_000  # maximum number of folder members that are read
+    return [Path(each) for each in names if isinstance(each, str) and each.startswith("/") and "\0" not in each]
 
 
 class Member(NamedTuple):
@@ -150,19 +150,19 @@ def members(folder: Path, endings: Sequence[str] = MODELS) -> list[Member]:
     Raises:
         OSError: the folder cannot be read.
     """
-    found: list[Member] = []
+    listed: list[Member] = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if len(found) >= _MOST_MEMBERS:
+            if len(listed) >= _MOST_MEMBERS:
                 break
             try:
                 is_folder = entry.is_dir()
                 if not is_folder and not entry.name.lower().endswith(tuple(endings)):
                     continue
-                found.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
+                listed.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
             except OSError:
                 continue  # It was removed meanwhile, or is a broken link.
-    return sorted(found, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
+    return sorted(listed, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
 
 
 def path_members(typed: str, folder: Path, endings: Sequence[str] = MODELS) -> list[tuple[str, Member]]:
@@ -172,12 +172,12 @@ def path_members(typed: str, folder: Path, endings: Sequence[str] = MODELS) -> l
     """
     start, beginning = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
     try:
-        found = members(folder / Path(start).expanduser(), endings)
+        candidates = members(folder / Path(start).expanduser(), endings)
     except (OSError, RuntimeError):
         return []
     return [
         (f"{start}{each.name}{'/' if each.is_folder else ''}", each)
-        for each in found
+        for each in candidates
         if each.name.lower().startswith(beginning.lower()) and (beginning.startswith(".") or each.name[0] != ".")
     ]
 

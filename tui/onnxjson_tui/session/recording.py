@@ -89,11 +89,11 @@ class Recorder:
         self._forget()
         self.trouble = ""  # why the last step is not in the journal
 
-    def adopt(self, journal: Journal, known: Sequence[str], made: Sequence[Step], undone: Sequence[Step]) -> None:
+    def adopt(self, journal: Journal, known: Sequence[str], applied: Sequence[Step], undone: Sequence[Step]) -> None:
         """Continue the journal of a recovered session."""
         self.journal = journal
         self._known = set(known)
-        self._made = list(made)
+        self._made = list(applied)
         self._undone = list(undone)
         self._limit = max(MOST_BYTES, 2 * journal.size)
 
@@ -191,14 +191,14 @@ class Recorder:
         parts: list[bytes] = []
         writer = _StepWriter(parts.append, self._base, self._known)
         writer.patch(patch)
-        found = StepLine(
+        step_line = StepLine(
             patch=b"".join(parts).decode(),
             edits=tuple([write_edit(edit) for edit in step.edits]),
             title=step.title,
             apart=writer.apart,
             has_files=bool(step.files),
         )
-        return Line(step=found), set(writer.table)
+        return Line(step=step_line), set(writer.table)
 
     def rewrite(self) -> None:
         """Replace the journal by a new one with all changes as one step."""

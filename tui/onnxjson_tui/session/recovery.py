@@ -56,7 +56,7 @@ class Abandoned:
         self._read(data)
 
     def _read(self, data: bytes) -> None:
-        found: list[Line] = []
+        lines: list[Line] = []
         for number, line in enumerate(data.splitlines(keepends=True), 1):
             try:
                 tree = decoded(line.removesuffix(b"\n"))
@@ -67,14 +67,14 @@ class Abandoned:
                     if self.header.format != FORMAT:
                         break  # The following lines may have another format.
                 else:
-                    found.append(msgspec.convert(tree, Line))
+                    lines.append(msgspec.convert(tree, Line))
             except (ValueError, RecursionError):  # msgspec.ValidationError is a ValueError
                 if self._size + len(line) < len(data) or number == 1:
                     rest = data.count(b"\n", self._size)
                     self.damage = f"line {number:,} is damaged; {counted(rest, 'line')} cannot be read"
                 break
             self._size += len(line)
-        self.lines = tuple(found)
+        self.lines = tuple(lines)
 
     @property
     def sha256(self) -> str | None:
@@ -85,26 +85,26 @@ class Abandoned:
     @property
     def steps(self) -> tuple[StepLine, ...]:
         """The steps that were applied when the session ended."""
-        made: list[StepLine] = []
+        applied: list[StepLine] = []
         undone: list[StepLine] = []
         for line in self.lines:
             if line.step is not None:
-                made.append(line.step)
+                applied.append(line.step)
                 undone.clear()
-            elif line.undo and made:
-                undone.append(made.pop())
+            elif line.undo and applied:
+                undone.append(applied.pop())
             elif line.redo and undone:
-                made.append(undone.pop())
-        return tuple(made)
+                applied.append(undone.pop())
+        return tuple(applied)
 
     @property
     def commands(self) -> tuple[str, ...]:
         """The edits as commands, one line each; other steps by title."""
-        found: list[str] = []
+        commands: list[str] = []
         for step in self.steps:
             edits, _ = _edits_of(step)
-            found += [spell_line(edit) for edit in edits] or [step.title]
-        return tuple(found)
+            commands += [spell_line(edit) for edit in edits] or [step.title]
+        return tuple(commands)
 
     def script(self) -> tuple[Script, tuple[str, ...]]:
         """Return the edits as a rewrite script, and the titles of steps that this version cannot express as edits."""
@@ -142,7 +142,7 @@ class Abandoned:
         `folder` has the files that edits refer to, `model_folder` the external data of the model.
         """
         known: dict[str, Data] = {}
-        made: list[tuple[Step, Model]] = []
+        applied: list[tuple[Step, Model]] = []
         undone: list[Step] = []
         trouble = self.damage
         now = model
@@ -154,19 +154,19 @@ class Abandoned:
                     now = step.forward.apply(before)
                     if line.step.has_files:
                         step.files = _files(step.edits, before, now, folder, model_folder)
-                    made.append((step, before))
+                    applied.append((step, before))
                     undone.clear()
-                elif line.undo and made:
-                    step, now = made.pop()
+                elif line.undo and applied:
+                    step, now = applied.pop()
                     undone.append(step)
                 elif line.redo and undone:
                     step = undone.pop()
-                    made.append((step, now))
+                    applied.append((step, now))
                     now = step.forward.apply(now)
             except OnnxJsonError as error:
-                trouble = f"step {len(made) + 1:,} cannot be applied: {error}"
+                trouble = f"step {len(applied) + 1:,} cannot be applied: {error}"
                 break
-        return Replay(now, tuple([step for step, _ in made]), tuple(undone), trouble, frozenset(known))
+        return Replay(now, tuple([step for step, _ in applied]), tuple(undone), trouble, frozenset(known))
 
     def is_saved_in(self, model: Model) -> bool:
         """Whether a model is the result of the steps: a save had begun, and each step can be undone from the model."""
@@ -209,17 +209,17 @@ class Abandoned:
 
 def abandoned(key: str) -> tuple[Abandoned, ...]:
     """Lock and return the journals of ended sessions on a model that have steps, newest first."""
-    found: list[Abandoned] = []
+    journals: list[Abandoned] = []
     for path in STORE.entries(key):
         descriptor = take_entry(path, PATIENCE_SECONDS, os.O_RDWR)
         if descriptor is None:
             continue
         journal = Abandoned(path, descriptor)
         if journal.steps or journal.damage or (journal.header.format != FORMAT and not journal.is_empty):
-            found.append(journal)
+            journals.append(journal)
         else:
             journal.discard()
-    return tuple(found)
+    return tuple(journals)
 
 
 def _content(descriptor: int) -> bytes:

@@ -176,12 +176,12 @@ class Session(EditedModel):
 
     def _target(self, path: str | Path | None) -> tuple[Path, bool]:
         """Return the file to save to, and whether it is the opened one."""
-        here = self.opened.path
-        if path is None and here is None:
+        opened_path = self.opened.path
+        if path is None and opened_path is None:
             raise OutputError("a revision of a repository cannot be changed; save to a file with another name")
-        target = Path(path) if path is not None else here
+        target = Path(path) if path is not None else opened_path
         assert target is not None
-        return target, here is not None and (path is None or _same_file(target, here))
+        return target, opened_path is not None and (path is None or _same_file(target, opened_path))
 
     def _external_elsewhere(self, target: Path) -> tuple[str, ...]:
         """Return the files with weights that the model refers to, if it is saved to another folder."""
@@ -202,12 +202,12 @@ class Session(EditedModel):
 
         if self.opened.path is None:
             raise OutputError("a revision of a repository does not change, so there is nothing to merge")
-        theirs = open_file(self.opened.path)
-        if isinstance(theirs, Unreadable):
-            raise EditError(f"what another program wrote is not a model: {theirs.message}")
-        merged = merge(self._saved_model, self._model, theirs.model)
+        on_disk = open_file(self.opened.path)
+        if isinstance(on_disk, Unreadable):
+            raise EditError(f"what another program wrote is not a model: {on_disk.message}")
+        merged = merge(self._saved_model, self._model, on_disk.model)
         preview = self.preview_model(self.with_types(merged.model), "merge with what another program saved")
-        return MergeAnswer(preview, tuple(merged.conflicts), theirs)
+        return MergeAnswer(preview, tuple(merged.conflicts), on_disk)
 
     def accept_merge(self, answer: MergeAnswer) -> Changed | None:
         """Apply the merge as one step, and treat the current file as the opened one.
@@ -219,12 +219,12 @@ class Session(EditedModel):
         if changed is not None:
             changed.step.is_merge = True
             self._merged += (changed.step,)
-        theirs = answer.theirs
-        self.opened = theirs
-        self._saved_model = theirs.model
-        self.to_saved = Patch.between(self._model, theirs.model)
+        on_disk = answer.theirs
+        self.opened = on_disk
+        self._saved_model = on_disk.model
+        self.to_saved = Patch.between(self._model, on_disk.model)
         # A journal for the previous file content would be useless now.
-        self._recorder.finish(Base(theirs.key, theirs.name, theirs.model, theirs.identity))
+        self._recorder.finish(Base(on_disk.key, on_disk.name, on_disk.model, on_disk.identity))
         if self.to_saved:
             self.history.saved = None
             self._recorder.rewrite()
@@ -263,13 +263,13 @@ class Session(EditedModel):
         Pass each to `recover`, or call its ``discard`` or, to keep it for later, its ``release``. The journal of a
         session that ended just after a save has nothing to recover and is removed.
         """
-        found: list[Abandoned] = []
+        journals: list[Abandoned] = []
         for journal in abandoned(self.opened.key):
             if self.why_not(journal) and journal.is_saved_in(self.opened.model):
                 journal.discard()
             else:
-                found.append(journal)
-        return tuple(found)
+                journals.append(journal)
+        return tuple(journals)
 
     def find_abandoned(self) -> None:
         """Set `abandoned` to what is `recoverable`, and compute what `why_not` needs; may read the whole file."""

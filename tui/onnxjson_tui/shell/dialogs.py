@@ -25,6 +25,8 @@ _MENU: Final = 9  # choices up to which a list is a menu
 _AROUND: Final = 8  # lines of a dialog and its margin around the list
 WIDEST_DIFF: Final = 104  # columns of a diff in a dialog
 
+_DEEP: Final = 12  # columns of indentation from which a line belongs to the one before
+
 
 def pressed_key(event: events.Key) -> str:
     """Return the character of a key, or its name if it has none: ``G``, ``space``, ``ctrl+s``, ``pagedown``."""
@@ -186,12 +188,12 @@ class PickerScreen(Dialog[str | None]):
     def _find(self, typed: str) -> None:
         self._show(self.choices_for(typed))
 
-    def _show(self, found: Sequence[Choice]) -> None:
-        self.query_one(LineList).show(ChoiceRows(found, self._digits if self._is_menu else ()), 0)
+    def _show(self, choices: Sequence[Choice]) -> None:
+        self.query_one(LineList).show(ChoiceRows(choices, self._digits if self._is_menu else ()), 0)
         # Also replaces the reason why the last choice was refused.
-        numbers = self._digits[: len(found)]
+        numbers = self._digits[: len(choices)]
         hint = f"{numbers[0]}-{numbers[-1]} or enter choose   / search   esc cancel" if self._is_menu else self._hint
-        self.show_hint(Span(hint, "quiet") if found else Span("no match   esc cancel", "changed"))
+        self.show_hint(Span(hint, "quiet") if choices else Span("no match   esc cancel", "changed"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search."""
@@ -347,13 +349,13 @@ def found_lines(lines: Sequence[Line], words: Sequence[str]) -> list[Line]:
     """Return the entries that contain all words, with their headings; deeply indented lines belong to an entry."""
     if not words:
         return list(lines)
-    found: list[Line] = []
+    matching: list[Line] = []
     heading: list[Line] = []
     entry: list[Line] = []
 
     def close() -> None:
         if entry and all(word in "\n".join(map(plain, entry)).lower() for word in words):
-            found.extend([*heading, *entry])
+            matching.extend([*heading, *entry])
             heading.clear()
         entry.clear()
 
@@ -368,10 +370,7 @@ def found_lines(lines: Sequence[Line], words: Sequence[str]) -> list[Line]:
         elif text.strip():
             entry.append(line)
     close()
-    return found
-
-
-_DEEP: Final = 12  # columns of indentation from which a line belongs to the one before
+    return matching
 
 
 def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:

@@ -19,6 +19,15 @@ _GAP: Final = 6  # equal cells between two changed ones that are sent again, sin
 
 _Cell = tuple[str, Style]  # character and style; "" after a wide character
 
+_ATTRIBUTES: Final = (
+    ("bold", "1"),
+    ("dim", "2"),
+    ("italic", "3"),
+    ("underline", "4"),
+    ("reverse", "7"),
+    ("strike", "9"),
+)
+
 
 class _Codes(NamedTuple):
     """Parameters of SGR sequences of a style."""
@@ -28,25 +37,17 @@ class _Codes(NamedTuple):
     background: tuple[str, ...]
 
 
-_ATTRIBUTES: Final = (
-    ("bold", "1"),
-    ("dim", "2"),
-    ("italic", "3"),
-    ("underline", "4"),
-    ("reverse", "7"),
-    ("strike", "9"),
-)
 _PLAIN: Final = _Codes((), (), ())
 
 
 @lru_cache(1024)
 def _codes(style: Style, system: ColorSystem | None) -> _Codes:
     colors = [style.color, style.bgcolor]
-    found = [
+    codes = [
         () if system is None or color is None else color.downgrade(system).get_ansi_codes(foreground=not place)
         for place, color in enumerate(colors)
     ]
-    return _Codes(tuple([code for name, code in _ATTRIBUTES if getattr(style, name)]), found[0], found[1])
+    return _Codes(tuple([code for name, code in _ATTRIBUTES if getattr(style, name)]), codes[0], codes[1])
 
 
 class Frames:

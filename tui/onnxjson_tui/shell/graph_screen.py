@@ -55,7 +55,7 @@ class GraphScreen(KeyedScreen[int]):
         self._rows = NodeLines(None, session)
         self._marks: tuple[Scope, Patch, SavedNodes] | None = None
         self._filter: tuple[str, list[int]] | None = None
-        self._whole: tuple[Scope, int, NodeRows] | None = None
+        self._all_nodes: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
         self._flat: dict[str, bool] = {}  # by address of a graph, whether its nodes are listed instead of its lines
         self._folds: dict[str, tuple[Fold, ...]] = {}  # by address of a graph, its lines
@@ -176,12 +176,12 @@ class GraphScreen(KeyedScreen[int]):
 
     def turn_all(self) -> None:
         """List the nodes of the graph instead of its lines, or the other way round."""
-        scope, here = self.scope, self.here
+        scope, ref = self.scope, self.here
         if scope is None:
             return
         self._flat[scope.address] = self.is_folded
         self._filter = None
-        self.build(None if here is None else here.position)
+        self.build(None if ref is None else ref.position)
         if not self.is_folded and not self._flat[scope.address]:
             few = "; it has more than 10,000 nodes" if self.count > MOST else ""
             self.say(f"there are no lines to fold{few}")
@@ -220,10 +220,10 @@ class GraphScreen(KeyedScreen[int]):
             typed = None if reading is None else reading.index.scope(address)
             return reading, folds_of(reading.outline, typed) if reading is not None and typed is not None else ()
 
-        def have(found: tuple[Reading | None, tuple[Fold, ...]]) -> None:
+        def have(reading_and_folds: tuple[Reading | None, tuple[Fold, ...]]) -> None:
             if session.revision != revision:
                 return
-            self.reading, folds = found
+            self.reading, folds = reading_and_folds
             self._read, self._folds = revision, {address: folds}
             self._show_reading()
             if not infers:
@@ -328,13 +328,13 @@ class GraphScreen(KeyedScreen[int]):
 
     # Drawing
 
-    def show_figures(self, found: Columns) -> None:
+    def show_figures(self, columns: Columns) -> None:
         """Show numbers in the list, which gets the whole width if it has no room for all; {} for none."""
-        if len(shown(found, self.nodes.size.width)) < len(found):
+        if len(shown(columns, self.nodes.size.width)) < len(columns):
             self.add_class("full")
-        elif not found:
+        elif not columns:
             self.remove_class("full")
-        self.session.figures = found
+        self.session.figures = columns
         self.draw_bars()
         self.nodes.refresh()
 
@@ -361,9 +361,9 @@ class GraphScreen(KeyedScreen[int]):
             at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
             self._take(page, position, None if at is None else page.number_of_key(at.key))
             return
-        if self._whole is not None and self._whole[:2] == (graph, revision):
+        if self._all_nodes is not None and self._all_nodes[:2] == (graph, revision):
             # Lanes do not depend on the filter.
-            whole = self._whole[2]
+            whole = self._all_nodes[2]
             rows = whole if chosen is None else whole.restricted(chosen)
             self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
             return
@@ -377,7 +377,7 @@ class GraphScreen(KeyedScreen[int]):
 
         def made(rows: NodeRows) -> None:
             if self.session.revision == revision:
-                self._whole = (graph, revision, rows) if chosen is None else None
+                self._all_nodes = (graph, revision, rows) if chosen is None else None
                 self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
                 self._freeze_memory()
 
@@ -410,16 +410,16 @@ class GraphScreen(KeyedScreen[int]):
 
     def show_details(self) -> None:
         """Show the node under the cursor in the inspector and on the page of the drawer."""
-        here = self.here
-        self.session.places.cursor = None if here is None else here.address
-        for numbers, column in self._rows.light(None if here is None else here.position):
+        ref = self.here
+        self.session.places.cursor = None if ref is None else ref.address
+        for numbers, column in self._rows.light(None if ref is None else ref.position):
             self.nodes.column_changed(numbers, column)
-        if here is None or (not here.scope.knows_names and len(here.scope.graph.node) >= BIG):
+        if ref is None or (not ref.scope.knows_names and len(ref.scope.graph.node) >= BIG):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))
         else:
             self.inspector.show(
-                inspected(self.session.model, self.session.index, here, self._saved_node(here), self.typed(here.scope))
+                inspected(self.session.model, self.session.index, ref, self._saved_node(ref), self.typed(ref.scope))
             )
 
     def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:

@@ -207,15 +207,15 @@ class KeyedScreen(AnsweringScreen[_T]):
 
     def _show_following(self) -> None:
         """List the keys that can follow those that were pressed."""
-        found = self._reader.following(self.pane)
-        widest = max([cells(key) + cells(action.title) for key, action in found], default=0) + 5
+        following = self._reader.following(self.pane)
+        widest = max([cells(key) + cells(action.title) for key, action in following], default=0) + 5
         count = max(self.size.width // widest, 1)
         width = self.size.width // count
-        rows = -(-len(found) // count)
+        rows = -(-len(following) // count)
         lines = []
         for row in range(rows):
             line: list[Span] = []
-            for key, action in found[row::rows]:
+            for key, action in following[row::rows]:
                 room = width - cells(key) - 4
                 line += [Span(f"  {key} ", "title"), Span(f" {padded(clipped(sentence(action.title), room), room)}")]
             lines.append(tuple(line))

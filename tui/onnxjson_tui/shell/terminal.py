@@ -42,6 +42,23 @@ ANSI: Final = "onnxjson-ansi"
 _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 """Values of TERM of terminals whose fonts lack most of the line characters."""
 
+_DRAWN: Final = {
+    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
+    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
+    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
+}  # fmt: skip
+"""ASCII replacements of characters that the program draws with."""
+
+_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
+
+_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
+
+_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
+
+_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
+
+_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
+
 
 class Terminal(NamedTuple):
     """The capabilities that screens depend on."""
@@ -60,13 +77,15 @@ def detect(
     mouse: bool = True,
 ) -> Terminal:
     """Detect the terminal from the environment and the user's options; "auto" and None mean that they are not given."""
-    found = os.environ if environment is None else environment
-    is_remote = remote == "on" or (remote == "auto" and bool(found.get("SSH_CONNECTION") or found.get("SSH_TTY")))
-    term = found.get("TERM", "")
+    variables = os.environ if environment is None else environment
+    is_remote = remote == "on" or (
+        remote == "auto" and bool(variables.get("SSH_CONNECTION") or variables.get("SSH_TTY"))
+    )
+    term = variables.get("TERM", "")
     if ascii_only is None:
-        ascii_only = term in _PLAIN_TERMINALS or not _is_unicode(found)
-    few_colours = is_remote or "NO_COLOR" in found or not _has_many_colours(found)
-    is_light = found.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+        ascii_only = term in _PLAIN_TERMINALS or not _is_unicode(variables)
+    few_colours = is_remote or "NO_COLOR" in variables or not _has_many_colours(variables)
+    is_light = variables.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
     theme = ANSI if few_colours else LIGHT if is_light else DARK
     return Terminal(is_remote, "ascii" if ascii_only else "unicode", theme, mouse)
 
@@ -87,29 +106,21 @@ def _is_unicode(environment: Mapping[str, str]) -> bool:
     return encoding.lower().replace("-", "") == "utf8"
 
 
-_DRAWN: Final = {
-    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
-    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
-    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
-}  # fmt: skip
-"""ASCII replacements of characters that the program draws with."""
-
-
 class _Plain(dict[int, str]):
     """ASCII replacements of any character, with the same number of columns."""
 
     def __missing__(self, number: int) -> str:
         character = chr(number)
         if number < 128:
-            found = character
+            drawn = character
         elif character in _DRAWN:
-            found = _DRAWN[character]
+            drawn = _DRAWN[character]
         elif unicodedata.name(character, "").startswith("BOX DRAWINGS"):
-            found = "+"
+            drawn = "+"
         else:
-            found = "?" * cells(character)
-        self[number] = found
-        return found
+            drawn = "?" * cells(character)
+        self[number] = drawn
+        return drawn
 
 
 _PLAIN: Final = _Plain()
@@ -136,13 +147,6 @@ def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
                 sys.__stderr__.flush()  # type: ignore[union-attr]
 
     return DirectDriver
-
-
-_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
-_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
-_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
-_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
-_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
 
 
 class KeyOrder:
@@ -268,14 +272,14 @@ def opened(name: str, *, readonly: bool) -> Session | Unreadable:
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
     """
-    found = Session.open(str(expanded(name)) if name.startswith("~") else name, readonly=readonly)
-    path = found.path if isinstance(found, Unreadable) else found.opened.path
+    opened_model = Session.open(str(expanded(name)) if name.startswith("~") else name, readonly=readonly)
+    path = opened_model.path if isinstance(opened_model, Unreadable) else opened_model.opened.path
     if path is not None:
         remember(path)
-    if isinstance(found, Session):
+    if isinstance(opened_model, Session):
         # Before anything is shown: a later question would catch keys that are meant for the model.
-        found.find_abandoned()
-    return found
+        opened_model.find_abandoned()
+    return opened_model
 
 
 def enter(app: "App[Any]", found: Session | Unreadable, *, readonly: bool, left: Session | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The workbench as actions, pages and screens use it: changes of the session, search, drawer, prompt, bars."""
+"""The workbench as actions, pages and screens use it: changes of the session, drawer, prompt, bars."""
 
 import textwrap
 from collections import Counter
@@ -12,20 +12,17 @@ from textual import events
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
-from onnxjson.model.document import Model
-from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, size, wrapped
 from onnxjson_tui.rows.beside_nodes import heads
-from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import lanes_differ
 from onnxjson_tui.session.history import Changed, Preview, place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
+from onnxjson_tui.shell.finder import Finder
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
@@ -71,9 +68,7 @@ class Workbench(GraphScreen):
         self.drawer.pages = {page.name: page(self, self.drawer) for page in self._pages}
         self.prompt.find_offers = partial(self.compute, "offers", "looking for completions")
         self.prompt.shown = self._prompt_shown
-        self.prompt.refused_lines = lambda count: self.say(
-            f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
-        )
+        self.prompt.refused_lines = self._refuse_lines
         self.build()
         if self.here is None:
             self.nodes.move_to(1)  # the first line that is not that of the inputs
@@ -117,28 +112,28 @@ class Workbench(GraphScreen):
         """Return opset, nodes, parameters and bytes of the model, the most important first."""
         model, graph = self.session.model, self.session.model.graph
         opset = next((each.version for each in model.opset_import if not each.domain), None)
-        found = [] if opset is None else [f"opset {opset}"]
+        facts = [] if opset is None else [f"opset {opset}"]
         if graph is not None:
             if self._counted is None or self._counted[0] is not graph.initializer:
                 self._counted = graph.initializer, sum([prod(each.dims) for each in graph.initializer])
-            found.append(counted(len(graph.node), "node"))
-            found.append(counted(self._counted[1], "parameter"))
-        return [*found, size(self.session.opened.identity.size)]
+            facts.append(counted(len(graph.node), "node"))
+            facts.append(counted(self._counted[1], "parameter"))
+        return [*facts, size(self.session.opened.identity.size)]
 
     def _graph_names(self) -> list[str]:
         """Return the names of the graphs from the outermost to the one that is shown."""
         if self.scope is None:
             return ["no graph"]
         names = []
-        for each in self.scope.chain():
-            if each.owner is not None:
-                attribute = each.address.rpartition("/attribute/")[2].partition("/")[0]
-                node = each.owner.node
+        for scope in self.scope.chain():
+            if scope.owner is not None:
+                attribute = scope.address.rpartition("/attribute/")[2].partition("/")[0]
+                node = scope.owner.node
                 names.append(f"{visible(node.name or node.op_type or '?', 30)}.{visible(attribute, 20)}")
-            elif each.kind == "function":
-                names.append(f"function {visible(each.graph.name or '?', 30)}")
+            elif scope.kind == "function":
+                names.append(f"function {visible(scope.graph.name or '?', 30)}")
             else:
-                names.append("main graph" if each.kind == "main" else each.kind)
+                names.append("main graph" if scope.kind == "main" else scope.kind)
         return names[::-1]
 
     def draw_bars(self) -> None:
@@ -174,11 +169,11 @@ class Workbench(GraphScreen):
 
     def _node_title(self) -> Line:
         """Return the position, the operator and the name of the node of the inspector."""
-        here, fold = self.here, self.fold_here
-        if here is None:
+        ref, fold = self.here, self.fold_here
+        if ref is None:
             return (Span("no node"),)
         count = f"  of {counted(len(fold.positions), 'node')} in the line" if fold is not None else ""
-        name = f"node {here.position}  {visible(operator_name(here.node.domain, here.node.op_type), 60)}"
+        name = f"node {ref.position}  {visible(operator_name(ref.node.domain, ref.node.op_type), 60)}"
         return (Span(name), Span(count, "quiet"))
 
     def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
@@ -212,10 +207,10 @@ class Workbench(GraphScreen):
             return key_hints(self.prompt.hints, width)
         wanted = list(self.drawer.page.hints) if self.pane == "drawer" and self.drawer.page is not None else []
         wanted += [
-            (shown_keys(each.keys[0]), each.footer)
+            (shown_keys(action.keys[0]), action.footer)
             for scope in (self.pane, "everywhere")
-            for each in self.actions
-            if each.footer and each.scope == scope and not (each.changes and self.session.readonly)
+            for action in self.actions
+            if action.footer and action.scope == scope and not (action.changes and self.session.readonly)
         ]
         # These are on the right if they have an effect.
         return key_hints(wanted, width, {"?", "u", "ctrl+s"} if self.session.is_changed else {"?", "u"})
@@ -274,10 +269,10 @@ class Workbench(GraphScreen):
         details = False
         while True:
             find = partial(preview_lines, preview, "before", "after", width, details=details)
-            found = await self.jobs.run("preview", "computing the diff", find)
+            diff_lines = await self.jobs.run("preview", "computing the diff", find)
             # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
-            found = [line for line in found[1:] if "--test-rewrites" not in plain(line)]
-            lines: list[Line] = [*[(Span(note, "changed"),) for note in notes], *found]
+            diff_lines = [line for line in diff_lines[1:] if "--test-rewrites" not in plain(line)]
+            lines: list[Line] = [*[(Span(note, "changed"),) for note in notes], *diff_lines]
             question = f"This changes {counted(preview.matches, 'place')}."
             answer = await self.confirm(question, answers, lines=lines, escape="drop", is_wide=True)
             if answer != "more":
@@ -357,10 +352,13 @@ class Workbench(GraphScreen):
         if lanes_differ or is_building or not is_known or former + 1 != revision:
             self.build(is_alike=True)
             return
-        if self._whole is not None and self._whole[:2] == (scope, former):
-            self._whole = (self._whole[0], revision, self._whole[2])
+        if self._all_nodes is not None and self._all_nodes[:2] == (scope, former):
+            self._all_nodes = (self._all_nodes[0], revision, self._all_nodes[2])
 
     # Prompt
+
+    def _refuse_lines(self, count: int) -> None:
+        self.say(f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad")
 
     def _prompt_shown(self, is_shown: bool) -> None:
         lists = (self.drawer.lines,) if self.drawer.is_open else (self.nodes, self.inspector)
@@ -388,72 +386,3 @@ class Workbench(GraphScreen):
         action = next((each for each in self.actions if "enter" in each.keys), None)
         if action is not None:
             self.do(action)
-
-
-class Finder:
-    """Search of one workbench. Places are rows of its list of nodes."""
-
-    def __init__(self, bench: GraphScreen) -> None:
-        self._bench = bench
-        self._text: NodeText | None = None
-        self._text_of: object = None
-        self._places: Sequence[int] = ()
-        self._places_of: object = None
-        self.wanted: Wanted | None = None  # the search that ``n`` continues
-        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
-        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
-
-    def with_text(self, then: Callable[[NodeText], None]) -> None:
-        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
-        bench, scope = self._bench, self._bench.scope
-        if scope is None:
-            bench.say("there are no nodes")
-            return
-        shown = (bench.session.revision, scope.address, bench.filter)
-        if self._text is not None and self._text_of == shown:
-            then(self._text)
-            return
-
-        def made(text: NodeText) -> None:
-            if (bench.session.revision, scope.address, bench.filter) == shown:
-                self._text, self._text_of = text, shown
-                then(text)
-
-        bench.compute("search", "reading the names", partial(NodeText, scope, bench.chosen), made)
-
-    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
-        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
-        bench = self._bench
-
-        def look(text: NodeText) -> None:
-            def keep(found: list[int]) -> None:
-                self._places, self._places_of = found, (what, id(text))
-                then(found)
-
-            if self._places_of == (what, id(text)):
-                then(self._places)
-            else:
-                bench.compute("search", "searching", lambda: self._all(what, text, bench.scope), keep)
-
-        self.with_text(look)
-
-    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
-        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
-        bench = self._bench
-
-        def first() -> NodeRef | None:
-            for scope in bench.session.index.scopes if not bench.filter else ():
-                places = self._all(what, NodeText(scope), scope) if scope is not bench.scope else ()
-                if places:
-                    return NodeRef(scope, places[0])
-            return None
-
-        bench.compute("search", "searching the other graphs", first, then)
-
-    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
-        if what.kind != "match":
-            return text.all(what)
-        session = self._bench.session
-        found = find(session.model, what.text, overlapping=True, index=session.index)
-        places = {match.root.position for match in found if match.root.scope is scope}
-        return [number for number, position in enumerate(text.positions) if position in places]

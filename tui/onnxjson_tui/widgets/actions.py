@@ -11,6 +11,30 @@ Pane = Literal["everywhere", "nodes", "inspector", "drawer"]
 
 Group = Literal["Move", "Find", "Graph", "Edit", "See", "Keep"]
 
+_Screen = TypeVar("_Screen")  # the screen that an action runs on
+
+_MOST_DIGITS: Final = 9
+
+GROUPS: Final[dict[Group, str]] = {
+    "Move": "Moving",
+    "Find": "Panes and finding",
+    "Graph": "Following the graph",
+    "Edit": "Editing",
+    "See": "Inspecting and comparing",
+    "Keep": "Saving, leaving, help",
+}
+"""Groups of actions in the order of the key list, and their headings."""
+
+PANES: Final[dict[Pane, str]] = {
+    "drawer": "In the drawer",
+}
+
+_NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
+
+_COLUMN: Final = 11  # width of the column of keys in the key list
+
+_TWO_COLUMNS: Final = 66  # width from which the key list has two columns
+
 
 class Arguments(NamedTuple):
     """What was typed before and after the keys or the name of an action."""
@@ -19,19 +43,17 @@ class Arguments(NamedTuple):
     text: str = ""  # the argument after the name on the command line, such as a path in ``:open model.onnx``
 
 
-_Bench = TypeVar("_Bench")  # the screen that an action runs on
-
-Run = Callable[[_Bench, Arguments], Coroutine[Any, Any, None] | None]
+Run = Callable[[_Screen, Arguments], Coroutine[Any, Any, None] | None]
 
 
-class Action(NamedTuple, Generic[_Bench]):
+class Action(NamedTuple, Generic[_Screen]):
     """One command of the workbench."""
 
     id: str  # name in the palette, after ``:`` and in the key list
     title: str  # short description, verb first
     keys: tuple[str, ...]
     """Key sequences, keys separated by spaces: ``u``, ``g g``, ``ctrl+s``; the first one is shown first."""
-    run: Run[_Bench]
+    run: Run[_Screen]
     group: Group
     scope: Pane = "everywhere"
     changes: bool = False  # whether it changes the model or a file; a read-only session refuses such actions
@@ -43,9 +65,6 @@ class Action(NamedTuple, Generic[_Bench]):
     ``PATH``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
     ``|``, and an optional argument is in brackets: ``[PATH]``, ``in|out``. Tab completes it where possible.
     """
-
-
-_MOST_DIGITS: Final = 9
 
 
 class KeyResult(NamedTuple):
@@ -109,11 +128,11 @@ class KeyReader:
     def following(self, scope: Pane) -> list[tuple[str, Action[Any]]]:
         """Return the keys that can follow those that were pressed, as the screen shows them, and their actions."""
         length = len(self._pressed)
-        found: dict[str, Action[Any]] = {}
+        actions: dict[str, Action[Any]] = {}
         for (place, keys), action in self._actions.items():
             if action is not None and length and place in (scope, "everywhere") and keys[:length] == self._pressed:
-                found.setdefault(shown_keys(" ".join(keys[length:])), action)
-        return list(found.items())
+                actions.setdefault(shown_keys(" ".join(keys[length:])), action)
+        return list(actions.items())
 
     def _complete(self, action: Action[Any] | None, pressed: tuple[str, ...]) -> KeyResult:
         if action is None:
@@ -122,26 +141,6 @@ class KeyReader:
         arguments = Arguments(int(self._digits) if self._digits else None)
         self.forget()
         return KeyResult("action", action, arguments)
-
-
-GROUPS: Final[dict[Group, str]] = {
-    "Move": "Moving",
-    "Find": "Panes and finding",
-    "Graph": "Following the graph",
-    "Edit": "Editing",
-    "See": "Inspecting and comparing",
-    "Keep": "Saving, leaving, help",
-}
-"""Groups of actions in the order of the key list, and their headings."""
-
-PANES: Final[dict[Pane, str]] = {
-    "drawer": "In the drawer",
-}
-
-_NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
-
-_COLUMN: Final = 11  # width of the column of keys in the key list
-_TWO_COLUMNS: Final = 66  # width from which the key list has two columns
 
 
 def shown_keys(keys: str) -> str:

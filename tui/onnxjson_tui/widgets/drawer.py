@@ -12,10 +12,10 @@ from textual.containers import Vertical
 from onnxjson.rendering.tables import Span, cells
 from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows, Tone
 
-_Bench = TypeVar("_Bench")  # the screen that has the drawer
+_Screen = TypeVar("_Screen")  # the screen that has the drawer
 
 
-class Page(Generic[_Bench]):
+class Page(Generic[_Screen]):
     """One page of the drawer: it is notified of events and provides its rows."""
 
     name: ClassVar[str]  # identifier for actions and tests
@@ -23,8 +23,8 @@ class Page(Generic[_Bench]):
     hints: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys and their labels for the footer while the page has the focus."""
 
-    def __init__(self, bench: _Bench, drawer: "Drawer") -> None:
-        self.bench = bench
+    def __init__(self, workbench: _Screen, drawer: "Drawer") -> None:
+        self.workbench = workbench
         self.drawer = drawer
 
     @property

@@ -34,13 +34,17 @@ class DrawingView(StyledWidget, can_focus=True):
         """Select the next box in a direction; in another layer, the nearest one."""
         if self.drawing is None:
             return
-        places, here = self.drawing.places, self.drawing.places[self.chosen]
+        places, chosen = self.drawing.places, self.drawing.places[self.chosen]
         if across:
-            near = [box for box, place in enumerate(places) if place.y == here.y and (place.x - here.x) * across > 0]
+            near = [
+                box for box, place in enumerate(places) if place.y == chosen.y and (place.x - chosen.x) * across > 0
+            ]
         else:
-            near = [box for box, place in enumerate(places) if (place.y - here.y) * down > 0]
+            near = [box for box, place in enumerate(places) if (place.y - chosen.y) * down > 0]
         if near:
-            self.choose(min(near, key=lambda box: (abs(places[box].y - here.y), abs(places[box].middle - here.middle))))
+            self.choose(
+                min(near, key=lambda box: (abs(places[box].y - chosen.y), abs(places[box].middle - chosen.middle)))
+            )
 
     def choose(self, box: int) -> None:
         """Select a box; only what changes is drawn again."""

@@ -23,6 +23,8 @@ Complete = Callable[[str], Sequence[str]]
 FindOffers = Callable[[Callable[[], Sequence[str]], Callable[[Sequence[str]], None]], None]
 """Computes completions and passes them to a callback."""
 
+LINES: Final = 3  # lines of a field for lists
+
 
 class Field(Input):
     """Textual's input field with a cursor that does not blink, since every blink sends bytes over a slow connection."""
@@ -207,9 +209,6 @@ class Prompt(Horizontal):
     def _put(self, text: str) -> None:
         self.input.value = text
         self.input.cursor_position = len(text)
-
-
-LINES: Final = 3  # lines of a field for lists
 
 
 class LineControl(Field):

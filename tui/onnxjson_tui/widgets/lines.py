@@ -32,6 +32,8 @@ _COLORS: Final = {
 
 _QUIET: Final = 0.6  # opacity of quiet text
 
+Tone = Literal["plain", "good", "bad", "changed"]
+
 
 class StyledWidget(Widget):
     """Widget that draws spans.
@@ -174,13 +176,13 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         """Handle a movement key of a dialog, letters only unless the user is typing; return whether the key is one."""
         # When a text is paged, its last line stays visible, so that the eye finds the place.
         page = self.page if self._has_cursor else max(self.page - 1, 1)
-        whole = len(self._rows)
+        count = len(self._rows)
         steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
         if is_typing:
             steps |= {"ctrl+p": -1, "ctrl+n": 1}
         else:
             steps |= {"k": -1, "j": 1, "b": -page, " ": page, "ctrl+u": -page, "ctrl+d": page}
-            steps |= {"g": -whole, "home": -whole, "G": whole, "end": whole}
+            steps |= {"g": -count, "home": -count, "G": count, "end": count}
         if key not in steps:
             return False
         self.move_by(steps[key])
@@ -285,11 +287,11 @@ def one_strip(
     length = 0
     text, style = "", base
     for span in line:
-        found = cursor if cursor is not None else base if span.style == "plain" else style_of(span.style)
-        if found != style and text:
+        span_style = cursor if cursor is not None else base if span.style == "plain" else style_of(span.style)
+        if span_style != style and text:
             segments.append(Segment(text, style))
             text = ""
-        style = found
+        style = span_style
         shown = span.text.translate(_CONTROLS)
         text += shown
         length += cells(shown)
@@ -303,9 +305,6 @@ def one_strip(
         segments.append(Segment(text, style))
         segments.append(Segment(" " * rest, base))
     return Strip(segments).adjust_cell_length(width, base)
-
-
-Tone = Literal["plain", "good", "bad", "changed"]
 
 
 class Bar(StyledWidget, can_focus=False):

@@ -25,10 +25,11 @@ from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, d
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
 from onnxjson_tui.workbench import (
+    commands,
     editing,
     editor,
     finding,
-    forms_and_commands,
+    forms,
     graph,
     helping,
     inspection,
@@ -38,6 +39,25 @@ from onnxjson_tui.workbench import (
     pane_keys,
     persistence,
 )
+
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
+    *pane_keys.ACTIONS[:2],
+    *moving.ACTIONS,
+    *finding.ACTIONS,
+    *graph.ACTIONS,
+    *commands.ACTIONS,
+    *forms.ACTIONS,
+    *editing.ACTIONS,
+    *pane_keys.ACTIONS[2:],
+    *inspector.ACTIONS,
+    *moving.SELECTING,
+    *editor.ACTIONS,
+    *measuring.ACTIONS,
+    *inspection.ACTIONS,
+    *persistence.ACTIONS,
+    *helping.ACTIONS,
+)
+"""All actions, in the order of the palette, the help, the page of keys and the footer."""
 
 
 def _families(*colors: str) -> dict[str, str]:
@@ -195,30 +215,12 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 
 
-def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
+def screen_of(
+    opened_model: Session | Unreadable, terminal: Terminal, *, readonly: bool
+) -> tuple[Screen[Any], Session | None]:
     """Return the screen for what was opened, and its session if there is one."""
-    if isinstance(found, Unreadable):
+    if isinstance(opened_model, Unreadable):
         from onnxjson_tui.screens.opening import FindingsScreen
 
-        return FindingsScreen(found, terminal, readonly=readonly), None
-    return workbench(found, terminal), found
-
-
-ACTIONS: Final[tuple[Action[Workbench], ...]] = (
-    *pane_keys.ACTIONS[:2],
-    *moving.ACTIONS,
-    *finding.ACTIONS,
-    *graph.ACTIONS,
-    *forms_and_commands.COMMAND,
-    *forms_and_commands.ACTIONS,
-    *editing.ACTIONS,
-    *pane_keys.ACTIONS[2:],
-    *inspector.ACTIONS,
-    *moving.SELECTING,
-    *editor.ACTIONS,
-    *measuring.ACTIONS,
-    *inspection.ACTIONS,
-    *persistence.ACTIONS,
-    *helping.ACTIONS,
-)
-"""All actions, in the order of the palette, the help, the page of keys and the footer."""
+        return FindingsScreen(opened_model, terminal, readonly=readonly), None
+    return workbench(opened_model, terminal), opened_model

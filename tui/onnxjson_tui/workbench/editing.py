@@ -29,9 +29,13 @@ from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.fields import Complete
 
+_ENOUGH: Final = 10  # queries after which an index builds a table
+
+_MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
+
 
 async def ask(
-    bench: Workbench,
+    workbench: Workbench,
     mark: str,
     *,
     text: str = "",
@@ -51,51 +55,47 @@ async def ask(
     """
 
     def changed(typed: str) -> None:
-        found = mistake(typed)
+        problem = mistake(typed)
         if edit is not None:
-            bench.foresee(*([edit(typed)] if typed.strip() and not found else []))
-        shown = found or (hint if isinstance(hint, str) else hint(typed))
-        bench.say(shown, "bad" if found or (is_bad and typed == text) else "plain")
+            workbench.foresee(*([edit(typed)] if typed.strip() and not problem else []))
+        shown = problem or (hint if isinstance(hint, str) else hint(typed))
+        workbench.say(shown, "bad" if problem or (is_bad and typed == text) else "plain")
 
     answer: str | None = text
     while True:
-        pending = bench.ask(
+        pending = workbench.ask(
             mark, text=answer or "", changed=changed, complete=complete, is_selected=is_selected and answer == text
         )
         changed(answer or "")
         answer = await pending
-        bench.say("")
+        workbench.say("")
         if edit is not None:
-            bench.foresee()
+            workbench.foresee()
         if answer is None or not mistake(answer):
             return answer
 
 
 async def ask_text(
-    bench: Workbench, mark: str, old: str, *, hint: str = "", mistake: Callable[[str], str] = lambda text: ""
+    workbench: Workbench, mark: str, old: str, *, hint: str = "", mistake: Callable[[str], str] = lambda text: ""
 ) -> str | None:
     """Ask for a text of the model, as JSON if it has invisible characters; return None if it stays the same."""
     shown = typed(old) if old else ""
-    answer = await ask(bench, mark, text=shown, hint=hint, mistake=lambda text: mistake(parse_typed(text)))
+    answer = await ask(workbench, mark, text=shown, hint=hint, mistake=lambda text: mistake(parse_typed(text)))
     if answer is None or parse_typed(answer) != old:
         return None if answer is None else parse_typed(answer)
-    bench.say(f"nothing changed: it is still {visible(old, 200) or 'empty'}")
+    workbench.say(f"nothing changed: it is still {visible(old, 200) or 'empty'}")
     return None
 
 
-_ENOUGH: Final = 10  # queries after which an index builds a table
-_MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
-
-
-def require_here(bench: Workbench, *, asks: bool = True) -> NodeRef:
+def require_here(workbench: Workbench, *, asks: bool = True) -> NodeRef:
     """Return the node under the cursor; a line is unfolded, and the node that produces its value gets the cursor.
 
     Raises:
         EditError: there is none, or a line, and the action acts at once (`asks` is False).
     """
-    ref, fold = bench.here, bench.fold_here
+    ref, fold = workbench.here, workbench.fold_here
     if fold is not None and ref is not None:
-        bench.show_position(ref.position)
+        workbench.show_position(ref.position)
         if not asks:
             raise EditError(
                 "the line is unfolded: the cursor is on the node that produces its value; press the key again"
@@ -105,11 +105,11 @@ def require_here(bench: Workbench, *, asks: bool = True) -> NodeRef:
     return ref
 
 
-async def ready(bench: Workbench) -> None:
+async def ready(workbench: Workbench) -> None:
     """Build the tables of names of a big model in a thread, so that later queries are fast."""
-    if bench.is_big:
-        index = bench.session.index
-        await bench.jobs.run("edit", "reading the names", lambda: learn(index))
+    if workbench.is_big:
+        index = workbench.session.index
+        await workbench.jobs.run("edit", "reading the names", lambda: learn(index))
 
 
 def learn(index: Index) -> None:
@@ -121,12 +121,12 @@ def learn(index: Index) -> None:
         scope.defines("")
 
 
-async def make(bench: Workbench, *edits: Edit) -> bool:
+async def make(workbench: Workbench, *edits: Edit) -> bool:
     """Make edits as one step, with a preview if they change several places; return whether they were made."""
-    return await previewed(bench, lambda force: bench.session.preview(*edits, force=force))
+    return await previewed(workbench, lambda force: workbench.session.preview(*edits, force=force))
 
 
-async def previewed(bench: Workbench, find: Callable[[bool], Preview], *, force: bool | None = None) -> bool:
+async def previewed(workbench: Workbench, find: Callable[[bool], Preview], *, force: bool | None = None) -> bool:
     """Compute a change and make it, with a preview if it changes several places; return whether it was made.
 
     `find` gets whether to compute a change that breaks nodes, too; unless it is given, the user is asked for that.
@@ -135,176 +135,180 @@ async def previewed(bench: Workbench, find: Callable[[bool], Preview], *, force:
         BrokenNodesError: the change breaks nodes, and `force` is False.
     """
     try:
-        preview = await bench.jobs.run("edit", "computing the changes", partial(find, bool(force)))
+        preview = await workbench.jobs.run("edit", "computing the changes", partial(find, bool(force)))
     except BrokenNodesError as error:
-        if force is not None or not await confirm_broken(bench, error):
+        if force is not None or not await confirm_broken(workbench, error):
             raise
-        preview = await bench.jobs.run("edit", "computing the changes", partial(find, True))
+        preview = await workbench.jobs.run("edit", "computing the changes", partial(find, True))
     is_several = preview.matches > 1 and bool(preview.patch)
-    if is_several and not await bench.agree(preview):
+    if is_several and not await workbench.agree(preview):
         return False
-    return bench.accept(preview) is not None
+    return workbench.accept(preview) is not None
 
 
-async def confirm_broken(bench: Workbench, error: BrokenNodesError) -> bool:
+async def confirm_broken(workbench: Workbench, error: BrokenNodesError) -> bool:
     """Ask whether to make an edit that breaks nodes, as a step on the way."""
-    width = min(bench.app.size.width - 8, 66)
+    width = min(workbench.app.size.width - 8, 66)
     answers = [("s", "stay", "stay"), ("y", "make it, and correct them afterwards", "make")]
     lines = wrapped(visible(str(error), None), max(width, 40), indent=0)
-    return await bench.confirm("It would break nodes", answers, lines=lines, escape="stay") == "make"
+    return await workbench.confirm("It would break nodes", answers, lines=lines, escape="stay") == "make"
 
 
-async def ask_and_make(bench: Workbench, mark: str, text: str, edit: Callable[[str], Edit], **options: Any) -> None:
+async def ask_and_make(workbench: Workbench, mark: str, text: str, edit: Callable[[str], Edit], **options: Any) -> None:
     """Ask for a line and make its edit; after one that breaks nodes, ask again, and the same line again makes it.
 
     `options` are those of `ask`.
     """
     refused = None
     while True:
-        answer = await ask(bench, mark, text=text, edit=edit, **options)
+        answer = await ask(workbench, mark, text=text, edit=edit, **options)
         if answer is None or not answer.strip():
             return
         made = edit(answer)
         try:
-            await previewed(bench, partial(_preview, bench, made), force=answer == refused)
+            await previewed(workbench, partial(_preview, workbench, made), force=answer == refused)
             return
         except BrokenNodesError as error:
             text = refused = answer
             options = {**options, "hint": f"! {error}; enter makes it in spite of that", "is_bad": True}
 
 
-def _preview(bench: Workbench, edit: Edit, force: bool) -> Preview:
-    return bench.session.preview(edit, force=force)
+def _preview(workbench: Workbench, edit: Edit, force: bool) -> Preview:
+    return workbench.session.preview(edit, force=force)
 
 
 # Names
 
 
-async def _rename(bench: Workbench, arguments: Arguments) -> None:
-    ref = require_here(bench)
-    await ready(bench)
+async def _rename(workbench: Workbench, arguments: Arguments) -> None:
+    ref = require_here(workbench)
+    await ready(workbench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
     choices += [
         Choice(str(slot), f"output {slot}", visible(name, 300)) for slot, name in enumerate(ref.node.output) if name
     ]
     chosen: str | None = "node"
     if len(choices) > 1:
-        chosen = await bench.choose("Rename", choices)
+        chosen = await workbench.choose("Rename", choices)
     if chosen == "node":
-        await rename_this(bench, ref)
+        await rename_this(workbench, ref)
     elif chosen is not None:
-        await ask_value_name(bench, ref.scope, ref.node.output[int(chosen)])
+        await ask_value_name(workbench, ref.scope, ref.node.output[int(chosen)])
 
 
-async def rename_this(bench: Workbench, ref: NodeRef) -> None:
+async def rename_this(workbench: Workbench, ref: NodeRef) -> None:
     """Ask for the name of a node."""
-    session, old = bench.session, ref.node.name or ""
+    session, old = workbench.session, ref.node.name or ""
     same = sum([each.scope is ref.scope for each in session.index.nodes_with("name", old)]) if old else 0
     hint = f"{counted(same, 'node')} of this graph have this name; all of them are renamed" if same > 1 else ""
     name = await ask_text(
-        bench, "name of the node: ", old, hint=hint, mistake=lambda text: name_mistake(session.index, ref, text, old)
+        workbench,
+        "name of the node: ",
+        old,
+        hint=hint,
+        mistake=lambda text: name_mistake(session.index, ref, text, old),
     )
     if name is not None:
         words = node_selector(session.index, ref)
-        await make(bench, rename_node(session.index, ref, name) if old else SetName(node=words, name=name))
+        await make(workbench, rename_node(session.index, ref, name) if old else SetName(node=words, name=name))
 
 
-async def ask_value_name(bench: Workbench, scope: Scope, old: str, kind: str = "value") -> None:
+async def ask_value_name(workbench: Workbench, scope: Scope, old: str, kind: str = "value") -> None:
     """Ask for the name of a value that a graph defines."""
-    index = bench.session.index
+    index = workbench.session.index
     name = await ask_text(
-        bench,
+        workbench,
         f"name of the {kind}: ",
         old,
         hint="its consumers are updated",
         mistake=lambda text: value_mistake(index, text, old),
     )
     if name is not None:
-        await make(bench, rename_value(index, scope, old, name))
+        await make(workbench, rename_value(index, scope, old, name))
 
 
 # Inputs
 
 
-async def _rewire(bench: Workbench, arguments: Arguments) -> None:
-    ref = require_here(bench)
-    model = bench.session.model
-    await ready(bench)
-    known = await bench.jobs.run("edit", "looking up the operator", lambda: slot_choices(model, ref))
+async def _rewire(workbench: Workbench, arguments: Arguments) -> None:
+    ref = require_here(workbench)
+    model = workbench.session.model
+    await ready(workbench)
+    known = await workbench.jobs.run("edit", "looking up the operator", lambda: slot_choices(model, ref))
     if not known:
-        bench.say(f"{visible(ref.node.op_type or 'the node', 60)} has no inputs", "changed")
+        workbench.say(f"{visible(ref.node.op_type or 'the node', 60)} has no inputs", "changed")
         return
     slot = arguments.number or 0
     if arguments.number is None and len(known) > 1:
-        chosen = await bench.choose("Which input", known)
+        chosen = await workbench.choose("Which input", known)
         if chosen is None:
             return
         slot = int(chosen)
     if slot >= len(known):
-        bench.say(f"there is no input {slot}; there are {len(known)}", "bad")
+        workbench.say(f"there is no input {slot}; there are {len(known)}", "bad")
         return
-    await rewire_input(bench, ref, slot)
+    await rewire_input(workbench, ref, slot)
 
 
-async def rewire_input(bench: Workbench, ref: NodeRef, slot: int) -> None:
+async def rewire_input(workbench: Workbench, ref: NodeRef, slot: int) -> None:
     """Ask for the value that an input consumes."""
-    session = bench.session
+    session = workbench.session
     model = session.model
-    choices = await bench.jobs.run("edit", "looking for values", lambda: value_choices(model, ref, slot))
+    choices = await workbench.jobs.run("edit", "looking for values", lambda: value_choices(model, ref, slot))
     operator = visible(ref.node.op_type or "?", 60)
-    chosen = await bench.choose(f"Input {slot} of {operator}: choose its value", choices, is_wide=True)
+    chosen = await workbench.choose(f"Input {slot} of {operator}: choose its value", choices, is_wide=True)
     if chosen is not None:
         tensor = "" if chosen == LEFT_OUT else chosen
-        await make(bench, Rewire(node=node_selector(session.index, ref), input=slot, tensor=tensor))
+        await make(workbench, Rewire(node=node_selector(session.index, ref), input=slot, tensor=tensor))
 
 
 # Deleting
 
 
-async def delete(bench: Workbench, arguments: Arguments) -> None:
+async def delete(workbench: Workbench, arguments: Arguments) -> None:
     """Delete the selected nodes, or the one under the cursor; ask what replaces its outputs if they are consumed."""
-    if bench.session.places.selected:
-        await _delete_selection(bench)
+    if workbench.session.places.selected:
+        await _delete_selection(workbench)
         return
-    ref = require_here(bench, asks=False)
-    await ready(bench)
-    uses = uses_outside(bench, ref)
+    ref = require_here(workbench, asks=False)
+    await ready(workbench)
+    uses = uses_outside(workbench, ref)
     if not uses:
-        await make(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
+        await make(workbench, DeleteNode(node=node_selector(workbench.session.index, ref)))
         return
-    await _choose_bypass(bench, ref, uses)
+    await _choose_bypass(workbench, ref, uses)
 
 
-async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
-    if bench.session.places.selected:
-        await _delete_selection(bench)
+async def _delete_and_bridge(workbench: Workbench, arguments: Arguments) -> None:
+    if workbench.session.places.selected:
+        await _delete_selection(workbench)
         return
-    ref, session = require_here(bench, asks=False), bench.session
-    await ready(bench)
+    ref, session = require_here(workbench, asks=False), workbench.session
+    await ready(workbench)
     edit = DeleteNode(node=node_selector(session.index, ref))
     try:
-        await previewed(bench, lambda force: session.preview(edit, force=force))
+        await previewed(workbench, lambda force: session.preview(edit, force=force))
     except BrokenNodesError:
         raise
     except EditError:
         # The replacement is ambiguous or impossible.
-        await _choose_bypass(bench, ref, uses_outside(bench, ref))
+        await _choose_bypass(workbench, ref, uses_outside(workbench, ref))
 
 
-async def _delete_selection(bench: Workbench) -> None:
-    session = bench.session
+async def _delete_selection(workbench: Workbench) -> None:
+    session = workbench.session
     edits = session.on_selection(DeleteNode(node="x"))
-    await previewed(bench, lambda force: session.preview(*edits, force=force))
+    await previewed(workbench, lambda force: session.preview(*edits, force=force))
 
 
-def uses_outside(bench: Workbench, ref: NodeRef) -> list[Use]:
+def uses_outside(workbench: Workbench, ref: NodeRef) -> list[Use]:
     """Return the uses of the outputs of a node, except those inside its subgraphs."""
-    found: list[Use] = []
+    uses: list[Use] = []
     for name in ref.node.output:
-        for use in bench.session.index.consumers(ref.scope, name) if name else ():
+        for use in workbench.session.index.consumers(ref.scope, name) if name else ():
             if not any(scope.owner == ref for scope in use.scope.chain()):
-                found.append(use)
-    return found
+                uses.append(use)
+    return uses
 
 
 def use_text(use: Use) -> str:
@@ -315,8 +319,8 @@ def use_text(use: Use) -> str:
     return f"{use.position} {visible(node.op_type or '?', 40)} input {use.slot}"
 
 
-async def _choose_bypass(bench: Workbench, ref: NodeRef, uses: list[Use]) -> None:
-    session, words = bench.session, node_selector(bench.session.index, ref)
+async def _choose_bypass(workbench: Workbench, ref: NodeRef, uses: list[Use]) -> None:
+    session, words = workbench.session, node_selector(workbench.session.index, ref)
     ways: dict[str, tuple[tuple[Edit, ...], str, str]] = {}
     for slot, name in enumerate(ref.node.input[:_MOST_BYPASSES]):
         if name:
@@ -342,13 +346,13 @@ async def _choose_bypass(bench: Workbench, ref: NodeRef, uses: list[Use]) -> Non
                 choices.append(Choice(key, label, detail, visible(reason, 500)))
         return sorted(choices, key=lambda choice: bool(choice.refused)), previews
 
-    choices, previews = await bench.jobs.run("edit", "looking for replacements", look)
+    choices, previews = await workbench.jobs.run("edit", "looking for replacements", look)
     shown = listed([use_text(use) for use in uses])
     operator = visible(ref.node.op_type or "the node", 40)
     title = f"Delete {operator}: {counted(len(uses), 'consumer')} ({shown})"
-    chosen = await bench.choose(title, choices, is_wide=True)
+    chosen = await workbench.choose(title, choices, is_wide=True)
     if chosen is not None:
-        bench.accept(previews[chosen])
+        workbench.accept(previews[chosen])
 
 
 ACTIONS: Final = (

@@ -28,47 +28,47 @@ _STYLES: Final[dict[str, Style]] = {"removed": "removed", "added": "added", "hun
 _WIDTH: Final = 66
 
 
-async def _edit_text(bench: Workbench, arguments: Arguments) -> None:
+async def _edit_text(workbench: Workbench, arguments: Arguments) -> None:
     from onnxjson.editing.drafts import unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 
-    session = bench.session
+    session = workbench.session
     path = _named_after(session)
-    kept = await bench.jobs.awaited(
+    kept = await workbench.jobs.awaited(
         "draft", "looking for drafts", lambda: [_choice(each) for each in unsaved_drafts(path)]
     )
     if kept:
         new = Choice("", "no draft: the nodes as they are")
-        chosen = await bench.choose("Edit as text", [*kept[::-1], new], is_wide=True)
+        chosen = await workbench.choose("Edit as text", [*kept[::-1], new], is_wide=True)
         if chosen is None:
             return
         if chosen:
-            await _resume(bench, chosen)
+            await _resume(workbench, chosen)
             return
-    addresses = list(session.places.selected) or ([bench.here.address] if bench.here is not None else [])
+    addresses = list(session.places.selected) or ([workbench.here.address] if workbench.here is not None else [])
     if not addresses:
-        bench.say("there is no node here to edit")
+        workbench.say("there is no node here to edit")
         return
     editing = ModelEditing(session.model, path)
     # A digest of the whole model would tell whether the file changed before a kept draft is opened again, but is slow.
-    draft = await bench.jobs.awaited(
+    draft = await workbench.jobs.awaited(
         "draft", "writing the text", lambda: editing.new_draft(addresses, knows_model=False)
     )
-    await _EditorLoop(bench, editing, draft).run()
+    await _EditorLoop(workbench, editing, draft).run()
 
 
-async def _resume(bench: Workbench, name: str) -> None:
+async def _resume(workbench: Workbench, name: str) -> None:
     """Open a draft again."""
     from onnxjson.editing.drafts import open_draft
     from onnxjson.editing.round_trip import ModelEditing
 
-    draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, _named_after(bench.session))
+    draft, editing = open_draft(Path(name)), ModelEditing(workbench.session.model, _named_after(workbench.session))
     try:
-        await bench.jobs.awaited("draft", "looking for its nodes", lambda: editing.find_places(draft))
+        await workbench.jobs.awaited("draft", "looking for its nodes", lambda: editing.find_places(draft))
     except AddressError as error:
-        bench.say(f"{error}; nothing was changed, the text remains in {draft.path}", "bad")
+        workbench.say(f"{error}; nothing was changed, the text remains in {draft.path}", "bad")
         return
-    await _EditorLoop(bench, editing, draft).run()
+    await _EditorLoop(workbench, editing, draft).run()
 
 
 def _choice(path: Path) -> Choice:
@@ -90,8 +90,8 @@ def _named_after(session: "Session") -> Path:
 class _EditorLoop:
     """Opens one text in the editor until it is applied, dropped or kept."""
 
-    def __init__(self, bench: Workbench, editing: "ModelEditing", draft: "Draft") -> None:
-        self._bench = bench
+    def __init__(self, workbench: Workbench, editing: "ModelEditing", draft: "Draft") -> None:
+        self._workbench = workbench
         self._editing = editing
         self._draft = draft
 
@@ -109,12 +109,12 @@ class _EditorLoop:
 
     async def _once(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
         """Open the editor once; return the line and column for the next time, or None at the end."""
-        bench, draft = self._bench, self._draft
-        bench.session.sync()
+        workbench, draft = self._workbench, self._draft
+        workbench.session.sync()
         before = draft.content()
-        terminal.edit_file(bench.app, draft.path, None if place in (None, (0, 0)) else place)
+        terminal.edit_file(workbench.app, draft.path, None if place in (None, (0, 0)) else place)
         # Keys typed before the editor opened are not answers to the next question.
-        program(bench.app).keys.drop()
+        program(workbench.app).keys.drop()
         if not draft.content().strip():
             self._emptied(before)
             return None
@@ -122,42 +122,42 @@ class _EditorLoop:
 
     async def _read(self) -> tuple[int, int] | None:
         """Read the text and offer the change; return the place for the next time, or None at the end."""
-        bench, draft = self._bench, self._draft
+        workbench, draft = self._workbench, self._draft
         try:
-            read = await bench.jobs.awaited("draft", "checking the text", lambda: self._editing.read_model(draft))
+            read = await workbench.jobs.awaited("draft", "checking the text", lambda: self._editing.read_model(draft))
         except DecodeError as error:
             return await self._after_mistakes(error)
-        found = await bench.jobs.awaited("draft", "computing the changes", lambda: self._changes(read))
+        found = await workbench.jobs.awaited("draft", "computing the changes", lambda: self._changes(read))
         preview, difference = found
         if not preview.patch:
             draft.remove()
-            bench.say("nothing changed")
+            workbench.say("nothing changed")
             return None
         return await self._offer(preview, read.findings, difference)
 
     def _emptied(self, before: bytes) -> None:
         """Handle an empty or deleted text: keep the previous text if the user had edited it."""
-        draft, bench = self._draft, self._bench
+        draft, workbench = self._draft, self._workbench
         reason = "the text is empty" if draft.path.exists() else "the editor removed the text"
         if draft.was_handed_out(before):
             draft.remove()
-            bench.say(f"{reason}, so the model is unchanged", "changed")
+            workbench.say(f"{reason}, so the model is unchanged", "changed")
         else:
             draft.restore(before)
-            bench.say(f"{reason}; the model is unchanged, and E opens your previous text again", "changed")
+            workbench.say(f"{reason}; the model is unchanged, and E opens your previous text again", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
-        found = error.findings
-        lines = [line for each in found for line in _finding_lines(each)] or _plain(error_text(error))
-        count = counted(sum(each.severity == "error" for each in found) or 1, "mistake")
+        findings = error.findings
+        lines = [line for each in findings for line in _finding_lines(each)] or _plain(error_text(error))
+        count = counted(sum(each.severity == "error" for each in findings) or 1, "mistake")
         answers = [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")]
-        if any(each.code == "unknown-owner" for each in found) and not self._editing.drop_orphans:
+        if any(each.code == "unknown-owner" for each in findings) and not self._editing.drop_orphans:
             answers.insert(1, ("d", "drop that metadata (a renamed element keeps its own)", "orphans"))
-        answer = await self._bench.confirm(f"The text has {count}", answers, lines=lines, escape="keep")
+        answer = await self._workbench.confirm(f"The text has {count}", answers, lines=lines, escape="keep")
         if answer == "orphans":
             self._editing.drop_orphans = True
             return await self._read()
-        return self._next(answer, next(((each.line, each.column) for each in found if each.line), (0, 0)))
+        return self._next(answer, next(((each.line, each.column) for each in findings if each.line), (0, 0)))
 
     async def _offer(
         self, preview: Preview, findings: Sequence[Finding], difference: Sequence[Line]
@@ -173,10 +173,10 @@ class _EditorLoop:
             ("D", "delete the text", "drop"),
         ]
         question = "Make this change?" if not errors else f"Make this change? It adds {counted(errors, 'new error')}"
-        answer = await self._bench.confirm(question, answers, lines=lines, escape="keep")
+        answer = await self._workbench.confirm(question, answers, lines=lines, escape="keep")
         if answer != "make":
             return self._next(answer, (0, 0))
-        if self._bench.accept(preview) is None:
+        if self._workbench.accept(preview) is None:
             # The model may have changed in the meantime; the text must not be lost.
             self._keep("the change was not made")
         else:
@@ -188,7 +188,7 @@ class _EditorLoop:
             return place
         if answer == "drop":
             self._draft.remove()
-            self._bench.say("the text is deleted, and the model is unchanged")
+            self._workbench.say("the text is deleted, and the model is unchanged")
         else:
             self._keep("the model is unchanged")
         return None
@@ -201,9 +201,9 @@ class _EditorLoop:
             is_untouched = False
         if is_untouched:
             self._draft.remove()
-            self._bench.say(reason, "changed")
+            self._workbench.say(reason, "changed")
         else:
-            self._bench.say(f"{reason}; it is kept as a draft, E opens it again", "changed")
+            self._workbench.say(f"{reason}; it is kept as a draft, E opens it again", "changed")
 
     def _changes(self, read: "Handout") -> tuple[Preview, list[Line]]:
         """Return the preview of a text, and its diff in canonical form, which ignores line breaks."""
@@ -228,7 +228,7 @@ class _EditorLoop:
     def _preview(self, model: "Model") -> Preview:
         from onnxjson.codecs.node_blocks import node_addresses
 
-        session = self._bench.session
+        session = self._workbench.session
         model = session.with_types(model)
         count = sum(len(node_addresses(each)) for each in self._draft.addresses)
         title = f"edit the text of {counted(count, 'node') if count else 'the model'}"

@@ -21,16 +21,18 @@ from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
+_WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
+
 
 class _Search:
     """A search while the user types: the cursor goes to the first match after its old row."""
 
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
-        self._origin = bench.place_here
-        self._row, self._toggled = bench.nodes.cursor, frozenset(bench.toggled)
-        self._top = bench.nodes.scroll_offset.y
-        self._pane = bench.pane
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._origin = workbench.place_here
+        self._row, self._toggled = workbench.nodes.cursor, frozenset(workbench.toggled)
+        self._top = workbench.nodes.scroll_offset.y
+        self._pane = workbench.pane
         self._typed = ""
 
     def changed(self, typed: str) -> None:
@@ -38,82 +40,82 @@ class _Search:
         self._typed = typed
         if typed:
             what = wanted(typed)
-            self._bench.finder.with_places(what, lambda places: self._counted(what, places))
+            self._workbench.finder.with_places(what, lambda places: self._counted(what, places))
         else:
             self._return()
 
     def _return(self) -> None:
         """Go back to the row where the search began, with the lines folded as they were."""
-        self._bench.fold_as(self._toggled)
-        self._bench.nodes.move_to(self._row)
+        self._workbench.fold_as(self._toggled)
+        self._workbench.nodes.move_to(self._row)
 
     def _counted(self, what: Wanted, places: Sequence[int]) -> None:
-        if what != wanted(self._typed) or not self._bench.prompt.is_asking:
+        if what != wanted(self._typed) or not self._workbench.prompt.is_asking:
             return
-        found = step(places, self._origin - 1, 1, 1)
+        next_match = step(places, self._origin - 1, 1, 1)
         self._return()
-        if found is None:
-            self._bench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
+        if next_match is None:
+            self._workbench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
         else:
-            self._bench.show_place(found.number)
-            self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
+            self._workbench.show_place(next_match.number)
+            self._workbench.say(_match(places, next_match.number, next_match.wrapped, 1), keep=False)
 
     def _elsewhere(self, what: Wanted, ref: NodeRef | None) -> None:
-        if what == wanted(self._typed) and self._bench.prompt.is_asking:
+        if what == wanted(self._typed) and self._workbench.prompt.is_asking:
             no = f"no node of this graph matches {what.shown}"
-            self._bench.say(no if ref is None else f"{no}; enter goes to another graph", "bad", keep=False)
+            self._workbench.say(no if ref is None else f"{no}; enter goes to another graph", "bad", keep=False)
 
     def done(self, typed: str | None) -> None:
         """Stay at the match after enter; go back after escape (None)."""
-        bench = self._bench
+        workbench = self._workbench
         self._typed = ""
         if typed is None:
             self._return()
-            bench.nodes.scroll_to(y=self._top, animate=False)
-            bench.focus_pane(self._pane)
+            workbench.nodes.scroll_to(y=self._top, animate=False)
+            workbench.focus_pane(self._pane)
             return
-        bench.focus_pane("nodes")
+        workbench.focus_pane("nodes")
         self._return()
         if typed:
-            bench.finder.wanted = wanted(typed)
+            workbench.finder.wanted = wanted(typed)
         # The node where the search began counts.
-        _go_on(bench, self._origin - 1, 1, 1)
+        _go_on(workbench, self._origin - 1, 1, 1)
 
 
-def _search(bench: Workbench, arguments: Arguments) -> None:
-    looking = _Search(bench)
-    if bench.scope is None:
-        bench.say("there are no nodes")
+def _search(workbench: Workbench, arguments: Arguments) -> None:
+    looking = _Search(workbench)
+    if workbench.scope is None:
+        workbench.say("there are no nodes")
     elif arguments.text:
         looking.done(arguments.text)
     else:
-        bench.prompt.ask("/", looking.done, changed=looking.changed)
+        workbench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def _go_on(bench: Workbench, number: int, count: int, direction: Direction) -> None:
-    what = bench.finder.wanted
+def _go_on(workbench: Workbench, number: int, count: int, direction: Direction) -> None:
+    what = workbench.finder.wanted
     if what is None:
-        bench.say("there is no search yet; / starts one")
+        workbench.say("there is no search yet; / starts one")
         return
 
     def there(places: Sequence[int]) -> None:
-        found = step(places, number, count, direction)
-        if found is None:
-            bench.finder.with_elsewhere(what, elsewhere)
+        next_match = step(places, number, count, direction)
+        if next_match is None:
+            workbench.finder.with_elsewhere(what, elsewhere)
             return
-        if bench.here is not None and found.number != bench.place_here:
-            bench.session.places.jumps.leave(bench.here.address)
-        bench.show_place(found.number)
-        bench.say(f"{what.shown}: {_match(places, found.number, found.wrapped, direction)}")
+        if workbench.here is not None and next_match.number != workbench.place_here:
+            workbench.session.places.jumps.leave(workbench.here.address)
+        workbench.show_place(next_match.number)
+        workbench.say(f"{what.shown}: {_match(places, next_match.number, next_match.wrapped, direction)}")
 
     def elsewhere(ref: NodeRef | None) -> None:
         if ref is None:
             mistake = f"; {what.mistake}" if what.mistake else ""
-            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}{mistake}", "bad")
-        elif bench.go(ref.address):
-            bench.say(f"{what.shown}: first match in another graph; ctrl+o goes back")
+            workbench.say(f"no {'listed ' if workbench.filter else ''}node matches {what.shown}{mistake}", "bad")
+        elif workbench.go(ref.address):
+            workbench.say(f"{what.shown}: first match in another graph; ctrl+o goes back")
 
-    bench.finder.with_places(what, there)
+    workbench.finder.with_places(what, there)
 
 
 def _match(places: Sequence[int], number: int, wrapped: bool, direction: Direction) -> str:
@@ -127,9 +129,6 @@ class ElsewhereError(NoMatchError):
     def __init__(self, refs: Sequence[NodeRef]) -> None:
         super().__init__(f"no node of this graph; {counted(len(refs), 'node')} in other graphs, enter goes there")
         self.scope = refs[0].scope
-
-
-_WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
 
 
 def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
@@ -171,17 +170,17 @@ def pattern_in(selector: str) -> str:
 class _Filter:
     """A filter while the user types: the list follows as soon as the text is a selector."""
 
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
-        self._before = (bench.filter, bench.chosen, bench.finder.selector)
-        self._cursor = None if bench.here is None else bench.here.position
-        self._pane = bench.pane
-        self._typed = bench.finder.selector if bench.filter else ""
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._before = (workbench.filter, workbench.chosen, workbench.finder.selector)
+        self._cursor = None if workbench.here is None else workbench.here.position
+        self._pane = workbench.pane
+        self._typed = workbench.finder.selector if workbench.filter else ""
 
     def ask(self, text: str | None = None) -> None:
         """Ask for a selector; the initial text is that of the current filter if it is None."""
-        session = self._bench.session
-        self._bench.prompt.ask(
+        session = self._workbench.session
+        self._workbench.prompt.ask(
             "filter",
             self._done,
             text=self._typed if text is None else text,
@@ -190,7 +189,7 @@ class _Filter:
         )
 
     def _changed(self, text: str) -> None:
-        bench, scope, typed = self._bench, self._bench.scope, text.strip()
+        workbench, scope, typed = self._workbench, self._workbench.scope, text.strip()
         if typed == self._typed:
             return
         self._typed = typed
@@ -198,97 +197,97 @@ class _Filter:
             self._show("", None)
             return
 
-        work = partial(filter_positions, bench.session, scope, typed, is_complete=False)
+        work = partial(filter_positions, workbench.session, scope, typed, is_complete=False)
         found = partial(self._found, typed)
-        bench.compute("filter", "filtering", work, found, found)
+        workbench.compute("filter", "filtering", work, found, found)
 
-    def _found(self, typed: str, found: tuple[str, list[int]] | BaseException) -> None:
-        if not self._bench.prompt.is_asking or typed != self._typed:
+    def _found(self, typed: str, outcome: tuple[str, list[int]] | BaseException) -> None:
+        if not self._workbench.prompt.is_asking or typed != self._typed:
             return
-        if isinstance(found, OnnxJsonError):
+        if isinstance(outcome, OnnxJsonError):
             # More letters may correct it. What is not a selector yet leaves the list as it was before.
-            if isinstance(found, NoMatchError):
+            if isinstance(outcome, NoMatchError):
                 self._show(typed, [])
-            elif (self._bench.filter, self._bench.chosen) != self._before[:2]:
-                self._bench.show_only(*self._before[:2])
-            self._bench.say(error_text(found), "bad", keep=False)
-        elif isinstance(found, BaseException):
-            self._bench.failed(found)
+            elif (self._workbench.filter, self._workbench.chosen) != self._before[:2]:
+                self._workbench.show_only(*self._before[:2])
+            self._workbench.say(error_text(outcome), "bad", keep=False)
+        elif isinstance(outcome, BaseException):
+            self._workbench.failed(outcome)
         else:
-            self._show(*found)
+            self._show(*outcome)
 
     def _show(self, text: str, positions: list[int] | None) -> None:
-        bench = self._bench
-        bench.finder.selector = text
-        if positions is None and bench.chosen is None:
+        workbench = self._workbench
+        workbench.finder.selector = text
+        if positions is None and workbench.chosen is None:
             return
-        bench.show_only(text, positions)
-        bench.say("" if positions is None else f"{counted(len(positions), 'node')}", keep=False)
+        workbench.show_only(text, positions)
+        workbench.say("" if positions is None else f"{counted(len(positions), 'node')}", keep=False)
 
     def _done(self, typed: str | None) -> None:
         """Keep the filter after enter; restore the previous one after escape (None)."""
-        bench = self._bench
-        bench.jobs.drop("filter")
+        workbench = self._workbench
+        workbench.jobs.drop("filter")
         if typed is None:
-            text, positions, bench.finder.selector = self._before
-            if (text, positions) != (bench.filter, bench.chosen):
-                bench.show_only(text, positions)
+            text, positions, workbench.finder.selector = self._before
+            if (text, positions) != (workbench.filter, workbench.chosen):
+                workbench.show_only(text, positions)
                 if positions is None and self._cursor is not None:
-                    bench.show_position(self._cursor)
-            bench.focus_pane(self._pane)
+                    workbench.show_position(self._cursor)
+            workbench.focus_pane(self._pane)
             return
-        bench.focus_pane("nodes")
-        filter_by(bench, typed, self)
+        workbench.focus_pane("nodes")
+        filter_by(workbench, typed, self)
 
 
-def _filter_nodes(bench: Workbench, arguments: Arguments) -> None:
+def _filter_nodes(workbench: Workbench, arguments: Arguments) -> None:
     if arguments.text:
-        filter_by(bench, arguments.text)
-    elif bench.scope is None:
-        bench.say("there are no nodes")
+        filter_by(workbench, arguments.text)
+    elif workbench.scope is None:
+        workbench.say("there are no nodes")
     else:
-        _Filter(bench).ask()
+        _Filter(workbench).ask()
 
 
-def filter_by(bench: Workbench, selector: str, asked: _Filter | None = None) -> None:
+def filter_by(workbench: Workbench, selector: str, asked: _Filter | None = None) -> None:
     """List the nodes that a selector finds, in another graph if this one has none; ask again if it finds none."""
-    scope, typed = bench.scope, selector.strip()
+    scope, typed = workbench.scope, selector.strip()
     if scope is None or not typed:
-        clear_filter(bench)
+        clear_filter(workbench)
         return
 
     def found(shown: tuple[str, list[int], Scope]) -> None:
         text, positions, other = shown
         if other is not scope:
-            bench.go(f"{other.address}/node/{positions[0]}")
-        bench.finder.selector = text
-        searched, pattern = bench.finder.searched, pattern_in(text)
+            workbench.go(f"{other.address}/node/{positions[0]}")
+        workbench.finder.selector = text
+        searched, pattern = workbench.finder.searched, pattern_in(text)
         if pattern and (searched is None or searched[1] != pattern):
-            bench.finder.searched = bench.session.model, pattern
-        bench.show_only(text, positions)
+            workbench.finder.searched = workbench.session.model, pattern
+        workbench.show_only(text, positions)
         where = "" if other is scope else " of another graph, - leaves it"
-        bench.say(f"{counted(len(positions), 'node')}{where}; esc shows all again")
+        workbench.say(f"{counted(len(positions), 'node')}{where}; esc shows all again")
 
     def failed(error: BaseException) -> None:
-        (asked or _Filter(bench)).ask(selector)
-        bench.failed(error)
+        (asked or _Filter(workbench)).ask(selector)
+        workbench.failed(error)
 
     def find() -> tuple[str, list[int], Scope]:
         try:
-            return *filter_positions(bench.session, scope, typed), scope
+            return *filter_positions(workbench.session, scope, typed), scope
         except ElsewhereError as error:
-            return *filter_positions(bench.session, error.scope, typed), error.scope
+            return *filter_positions(workbench.session, error.scope, typed), error.scope
 
-    bench.compute("filter", "filtering", find, found, failed)
+    workbench.compute("filter", "filtering", find, found, failed)
 
 
-async def _find_alike(bench: Workbench, arguments: Arguments) -> None:
+async def _find_alike(workbench: Workbench, arguments: Arguments) -> None:
     """Ask for a filter that begins as the pattern of the selected nodes, or of the node under the cursor."""
-    session = bench.session
+    session = workbench.session
     selected = [select_nodes(session.model, session.index, f"@{each}")[0] for each in session.places.selected]
-    refs = selected or ([bench.here] if bench.here is not None else [])
+    refs = selected or ([workbench.here] if workbench.here is not None else [])
     if not refs:
-        bench.say("there are no nodes")
+        workbench.say("there are no nodes")
         return
     cut, opened, chosen = pattern_of(session.index, refs), set[int](), ""
     while chosen != "find":
@@ -298,63 +297,63 @@ async def _find_alike(bench: Workbench, arguments: Arguments) -> None:
             for number, text in enumerate(constants)
         ]
         hint = "enter opens or closes a constant, then lists the matches   esc cancel"
-        answer = await bench.choose("Find alike", choices, hint=hint, is_wide=True) if constants else "find"
+        answer = await workbench.choose("Find alike", choices, hint=hint, is_wide=True) if constants else "find"
         if answer is None:
             return
         chosen = answer
         opened ^= {int(chosen)} if chosen != "find" else set()
     session.places.select(())  # it would limit the edits of the matches
-    bench.nodes.refresh()
-    _Filter(bench).ask(f"match:'{pattern}'")
+    workbench.nodes.refresh()
+    _Filter(workbench).ask(f"match:'{pattern}'")
 
 
-async def _change_alike(bench: Workbench, arguments: Arguments) -> None:
+async def _change_alike(workbench: Workbench, arguments: Arguments) -> None:
     """Change other matches of the last pattern as the one that was edited: the selected ones, or all of them."""
-    session, searched = bench.session, bench.finder.searched
+    session, searched = workbench.session, workbench.finder.searched
     if searched is None:
-        bench.say("list the matches of a pattern first (f or g f), and edit one of them")
+        workbench.say("list the matches of a pattern first (f or g f), and edit one of them")
         return
 
     def make() -> Preview:
-        found = generalise(searched[0], session.model, searched[1])
-        if not found.places:
-            raise EditError(f"no other place matches {found.pattern}")
+        generalised = generalise(searched[0], session.model, searched[1])
+        if not generalised.places:
+            raise EditError(f"no other place matches {generalised.pattern}")
         is_selection = bool(session.places.selected)
         edit = ReplacePattern(
-            pattern=found.pattern, replacement=found.replacement, node=found.others or None, keep=True,
-            where_possible=True, if_any=is_selection,
+            pattern=generalised.pattern, replacement=generalised.replacement, node=generalised.others or None,
+            keep=True, where_possible=True, if_any=is_selection,
         )  # fmt: skip
         return session.preview(*(session.on_selection(edit) if is_selection else (edit,)))
 
-    preview = await bench.jobs.run("edit", "changing the other matches", make)
-    if (not preview.patch or await bench.agree(preview)) and bench.accept(preview) is not None:
-        bench.finder.searched = session.model, searched[1]
+    preview = await workbench.jobs.run("edit", "changing the other matches", make)
+    if (not preview.patch or await workbench.agree(preview)) and workbench.accept(preview) is not None:
+        workbench.finder.searched = session.model, searched[1]
 
 
-def clear_filter(bench: Workbench) -> None:
+def clear_filter(workbench: Workbench) -> None:
     """List all nodes again."""
-    bench.finder.selector = ""
-    if bench.filter:
-        bench.show_only("", None)
+    workbench.finder.selector = ""
+    if workbench.filter:
+        workbench.show_only("", None)
 
 
-def _give_up(bench: Workbench, arguments: Arguments) -> None:
-    jobs = [job for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
+def _give_up(workbench: Workbench, arguments: Arguments) -> None:
+    jobs = [job for job in workbench.jobs.running if not job.is_kept and job.group != "rows"]
     if jobs:
         for job in jobs:
-            bench.jobs.drop(job.group)
-        bench.say(f"cancelled: {', '.join([visible(job.label) for job in jobs])}")
-    elif bench.pane != "nodes":
-        bench.focus_pane("nodes")
-    elif bench.drawer.is_open:
-        bench.drawer.close()
-    elif bench.session.places.selected:
-        bench.session.places.select(())
-        bench.nodes.refresh()
-        bench.say("selection cleared")
-    elif bench.filter:
-        clear_filter(bench)
-        bench.say("all nodes")
+            workbench.jobs.drop(job.group)
+        workbench.say(f"cancelled: {', '.join([visible(job.label) for job in jobs])}")
+    elif workbench.pane != "nodes":
+        workbench.focus_pane("nodes")
+    elif workbench.drawer.is_open:
+        workbench.drawer.close()
+    elif workbench.session.places.selected:
+        workbench.session.places.select(())
+        workbench.nodes.refresh()
+        workbench.say("selection cleared")
+    elif workbench.filter:
+        clear_filter(workbench)
+        workbench.say("all nodes")
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
@@ -366,11 +365,11 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "next-match", "next match", ("n",),
-        lambda bench, arguments: _go_on(bench, bench.place_here, arguments.number or 1, 1), "Find",
+        lambda workbench, arguments: _go_on(workbench, workbench.place_here, arguments.number or 1, 1), "Find",
     ),
     Action(
         "previous-match", "previous match", ("N",),
-        lambda bench, arguments: _go_on(bench, bench.place_here, arguments.number or 1, -1), "Find",
+        lambda workbench, arguments: _go_on(workbench, workbench.place_here, arguments.number or 1, -1), "Find",
     ),
     Action(
         "filter", "filter the nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",

@@ -15,60 +15,9 @@ from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.workbench.forms_and_commands import MARK, run_line
-
-
-class PaletteScreen(PickerScreen):
-    """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
-
-    IS_TALL = True
-
-    def __init__(self, bench: Workbench, commands: Sequence[Choice]) -> None:
-        super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
-        self._bench = bench
-        self._names: Searchable | None = None
-        self._now = ""
-
-    def on_mount(self) -> None:
-        """Read the names."""
-        super().on_mount()
-        index = self._bench.session.index
-        self._bench.compute("names", "reading the names", lambda: names_of(index), self._have)
-
-    def _have(self, names: Searchable) -> None:
-        self._names = names
-        if self.is_mounted and self._now.strip():
-            self._find(self._now)
-
-    def _find(self, typed: str) -> None:
-        super()._find(typed)
-        self._now = typed
-        names = self._names
-        if names is not None and typed.strip():
-            words = typed.lower().split()
-            self._bench.compute(
-                "palette", "searching", lambda: names.having(words), lambda found: self._add(typed, found)
-            )
-
-    def _add(self, typed: str, found: list[Choice]) -> None:
-        """List names after the commands, but exact matches before them."""
-        if not self.is_mounted or typed != self._now:
-            return
-        commands = list(self.choices_for(typed))
-        wanted = typed.strip().lower()
-        count = next((place for place, each in enumerate(found[:MOST]) if each.label.lower() != wanted), MOST)
-        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(found) > MOST else []
-        self.query_one(LineList).show(ChoiceRows([*found[:count], *commands, *found[count:MOST], *more]), 0)
-
+from onnxjson_tui.workbench.commands import MARK, run_line
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered
-
-
-async def _open_palette(bench: Workbench, arguments: Arguments) -> None:
-    chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
-    if chosen is not None:
-        _run(bench, chosen)
-
 
 _ALSO: Final = {
     "tensor": "histogram statistics distribution values weight mean min max nan",
@@ -101,47 +50,8 @@ _ALSO: Final = {
 }
 """Other words for actions and edits."""
 
-
-def commands(bench: Workbench) -> list[Choice]:
-    """Return actions, those used most first and movements last, then edits and earlier commands, as choices."""
-    readonly = bench.session.readonly
-    refused = "the model is open read-only"
-    shown = [each for each in bench.actions if each.scope in ("everywhere", bench.pane) and each.id != "palette"]
-    shown.sort(key=lambda each: (each.group == "Move", -bench.used[each.id], not each.footer))
-    found = [
-        Choice(
-            f"action {each.id}",
-            sentence(each.title),
-            all_keys(each),
-            refused if readonly and each.changes else "",
-            f"{each.id} {each.help} {_ALSO.get(each.id, '')}".lower(),
-        )
-        for each in shown
-    ]
-    found += [
-        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "", _ALSO.get(name, ""))
-        for name, edit in NAMES.items()
-    ]
-    recent = bench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
-    return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
-
-
-def _run(bench: Workbench, chosen: str) -> None:
-    kind, _, what = chosen.partition(" ")
-    if kind == "go":
-        if bench.go(what):
-            bench.focus_pane("nodes")
-        if re.search(r"initializer/\d+$", what):
-            bench.drawer.find(TensorPage).show_constant(what)
-    elif kind == "line":
-        run_line(bench, what)
-    elif kind == "edit":
-        run_line(bench, f"edits {what}")
-    else:
-        bench.do(next(each for each in bench.actions if each.id == what))
-
-
 _WIDEST: Final = 110
+
 _BORDER: Final = 5  # columns of a text screen around the text
 
 _FIRST: Final = """\
@@ -154,25 +64,115 @@ changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is
 """What is peculiar to the workbench."""
 
 
-def text_width(bench: Workbench) -> int:
+class PaletteScreen(PickerScreen):
+    """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
+
+    IS_TALL = True
+
+    def __init__(self, workbench: Workbench, commands: Sequence[Choice]) -> None:
+        super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
+        self._workbench = workbench
+        self._names: Searchable | None = None
+        self._now = ""
+
+    def on_mount(self) -> None:
+        """Read the names."""
+        super().on_mount()
+        index = self._workbench.session.index
+        self._workbench.compute("names", "reading the names", lambda: names_of(index), self._have)
+
+    def _have(self, names: Searchable) -> None:
+        self._names = names
+        if self.is_mounted and self._now.strip():
+            self._find(self._now)
+
+    def _find(self, typed: str) -> None:
+        super()._find(typed)
+        self._now = typed
+        names = self._names
+        if names is not None and typed.strip():
+            words = typed.lower().split()
+            self._workbench.compute(
+                "palette", "searching", lambda: names.having(words), lambda found: self._add(typed, found)
+            )
+
+    def _add(self, typed: str, names: list[Choice]) -> None:
+        """List names after the commands, but exact matches before them."""
+        if not self.is_mounted or typed != self._now:
+            return
+        commands = list(self.choices_for(typed))
+        wanted = typed.strip().lower()
+        count = next((place for place, each in enumerate(names[:MOST]) if each.label.lower() != wanted), MOST)
+        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(names) > MOST else []
+        self.query_one(LineList).show(ChoiceRows([*names[:count], *commands, *names[count:MOST], *more]), 0)
+
+
+async def _open_palette(workbench: Workbench, arguments: Arguments) -> None:
+    chosen = await workbench.app.push_screen_wait(PaletteScreen(workbench, commands(workbench)))
+    if chosen is not None:
+        _run(workbench, chosen)
+
+
+def commands(workbench: Workbench) -> list[Choice]:
+    """Return actions, those used most first and movements last, then edits and earlier commands, as choices."""
+    readonly = workbench.session.readonly
+    refused = "the model is open read-only"
+    shown = [
+        each for each in workbench.actions if each.scope in ("everywhere", workbench.pane) and each.id != "palette"
+    ]
+    shown.sort(key=lambda each: (each.group == "Move", -workbench.used[each.id], not each.footer))
+    choices = [
+        Choice(
+            f"action {action.id}",
+            sentence(action.title),
+            all_keys(action),
+            refused if readonly and action.changes else "",
+            f"{action.id} {action.help} {_ALSO.get(action.id, '')}".lower(),
+        )
+        for action in shown
+    ]
+    choices += [
+        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "", _ALSO.get(name, ""))
+        for name, edit in NAMES.items()
+    ]
+    recent = workbench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
+    return [*choices, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
+
+
+def _run(workbench: Workbench, chosen: str) -> None:
+    kind, _, what = chosen.partition(" ")
+    if kind == "go":
+        if workbench.go(what):
+            workbench.focus_pane("nodes")
+        if re.search(r"initializer/\d+$", what):
+            workbench.drawer.find(TensorPage).show_constant(what)
+    elif kind == "line":
+        run_line(workbench, what)
+    elif kind == "edit":
+        run_line(workbench, f"edits {what}")
+    else:
+        workbench.do(next(each for each in workbench.actions if each.id == what))
+
+
+def text_width(workbench: Workbench) -> int:
     """Return the columns of a text on a screen over the workbench."""
-    return max(min(_WIDEST, bench.app.size.width * 96 // 100) - _BORDER, 30)
+    return max(min(_WIDEST, workbench.app.size.width * 96 // 100) - _BORDER, 30)
 
 
-def keys(bench: Workbench, arguments: Arguments) -> None:
+def keys(workbench: Workbench, arguments: Arguments) -> None:
     """Show what is peculiar here, then the keys of the pane, then those of all panes."""
-    width = bench.app.size.width - _BORDER
+    width = workbench.app.size.width - _BORDER
     lines: list[Line] = [(Span(each),) for each in textwrap.wrap(" ".join(_FIRST.split()), width)]
-    shown = [each for each in bench.actions if each.group != "Move"]
-    bench.app.push_screen(TextScreen("Keys", [*lines, *key_lines(shown, bench.pane, width)], is_full=True))
+    shown = [each for each in workbench.actions if each.group != "Move"]
+    workbench.app.push_screen(TextScreen("Keys", [*lines, *key_lines(shown, workbench.pane, width)], is_full=True))
 
 
-def messages(bench: Workbench, arguments: Arguments) -> None:
+def messages(workbench: Workbench, arguments: Arguments) -> None:
     """Show earlier messages, the newest first."""
     lines: list[Line] = []
-    for text, tone in reversed(bench.messages):
-        lines += [(Span(each, tone),) for each in textwrap.wrap(text, text_width(bench))]
-    bench.app.push_screen(TextScreen("Messages, the newest first", lines or ["none yet"]))
+    for text, tone in reversed(workbench.messages):
+        lines += [(Span(each, tone),) for each in textwrap.wrap(text, text_width(workbench))]
+    workbench.app.push_screen(TextScreen("Messages, the newest first", lines or ["none yet"]))
 
 
 ACTIONS: Final = (

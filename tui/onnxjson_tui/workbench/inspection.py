@@ -73,62 +73,62 @@ def _of_function(function: Function, width: int) -> list[str]:
     return lines
 
 
-async def _tensor(bench: Workbench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    found = tensors_of(bench, here)
-    if not found:
-        bench.say("the node has no inputs and no outputs")
+async def _tensor(workbench: Workbench, arguments: Arguments) -> None:
+    node_ref = require_here(workbench)
+    tensors = tensors_of(workbench, node_ref)
+    if not tensors:
+        workbench.say("the node has no inputs and no outputs")
         return
-    constants = [each for each in found if each[1].tensor is not None]
+    constants = [each for each in tensors if each[1].tensor is not None]
     chosen: str | None = "t0"
     if len(constants) != 1 or arguments.number is not None:
-        most = max([cells(label) for label, _, _ in found])
+        most = max([cells(label) for label, _, _ in tensors])
         choices = [
             Choice(f"t{place}", f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
-            for place, (label, ref, detail) in enumerate(found)
+            for place, (label, ref, detail) in enumerate(tensors)
         ]
-        chosen = await bench.choose("Which tensor?", choices)
+        chosen = await workbench.choose("Which tensor?", choices)
     else:
-        found = constants
+        tensors = constants
     if chosen is not None:
-        bench.drawer.find(TensorPage).show_tensor(found[int(chosen[1:])][1])
+        workbench.drawer.find(TensorPage).show_tensor(tensors[int(chosen[1:])][1])
 
 
-def tensors_of(bench: Workbench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
+def tensors_of(workbench: Workbench, node_ref: NodeRef) -> list[tuple[str, TensorRef, str]]:
     """Return the tensors in attributes, inputs and outputs of a node, constants first, with place and type."""
-    index = bench.session.index
-    found: list[tuple[str, TensorRef, str]] = []
-    for segment, attribute in zip(attribute_segments(here.node.attribute), here.node.attribute, strict=True):
-        address = f"{here.address}/attribute/{escape(segment)}"
+    index = workbench.session.index
+    tensors: list[tuple[str, TensorRef, str]] = []
+    for segment, attribute in zip(attribute_segments(node_ref.node.attribute), node_ref.node.attribute, strict=True):
+        address = f"{node_ref.address}/attribute/{escape(segment)}"
         held: list[tuple[str, Tensor | SparseTensor]] = [
             (f"{address}/{field}", value)
             for field, value in (("t", attribute.t), ("sparse_tensor", attribute.sparse_tensor))
             if value is not None
         ]
-        held += [(f"{address}/tensors/{place}", each) for place, each in enumerate(attribute.tensors)]
-        for where, each in held:
-            named = each.values if isinstance(each, SparseTensor) else each
+        held += [(f"{address}/tensors/{place}", tensor) for place, tensor in enumerate(attribute.tensors)]
+        for where, tensor in held:
+            named = tensor.values if isinstance(tensor, SparseTensor) else tensor
             kind = (tensor_type_text(named) if named is not None else None) or ""
-            ref = TensorRef((named.name if named is not None else None) or "", where, each, None)
-            found.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
-    for what, names in (("in", here.node.input), ("out", here.node.output)):
+            ref = TensorRef((named.name if named is not None else None) or "", where, tensor, None)
+            tensors.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
+    for what, names in (("in", node_ref.node.input), ("out", node_ref.node.output)):
         for slot, name in enumerate(names):
-            ref_found = _value(bench, index, here, what, slot, name) if name else None
+            ref_found = _value(workbench, index, node_ref, what, slot, name) if name else None
             if ref_found is not None:
-                kind = value_type(here.scope, name) or ""
-                found.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
-    return sorted(found, key=lambda each: each[1].tensor is None)
+                kind = value_type(node_ref.scope, name) or ""
+                tensors.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
+    return sorted(tensors, key=lambda each: each[1].tensor is None)
 
 
-def _value(bench: Workbench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
-    defining_scope = index.defining_scope(here.scope, name)
+def _value(workbench: Workbench, index: Index, node_ref: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
+    defining_scope = index.defining_scope(node_ref.scope, name)
     if defining_scope is not None and (position := defining_scope.initializers.get(name)) is not None:
         return TensorRef(
             name, f"{defining_scope.address}/initializer/{position}", defining_scope.initializer(name), defining_scope
         )
     field = "input" if what == "in" else "output"
     try:
-        return select_tensor(bench.session.model, index, f"@{here.address}/{field}/{slot}")
+        return select_tensor(workbench.session.model, index, f"@{node_ref.address}/{field}/{slot}")
     except OnnxJsonError:
         return None  # An undefined name is not a tensor.
 
@@ -136,28 +136,28 @@ def _value(bench: Workbench, index: Index, here: NodeRef, what: str, slot: int, 
 def _on_page(method: str, otherwise: str = "") -> Run[Workbench]:
     """Return the action that calls a method of the open page, if the page has such a method."""
 
-    def run(bench: Workbench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
-        found: Callable[[], Coroutine[Any, Any, None] | None] | None = getattr(bench.drawer.page, method, None)
+    def run(workbench: Workbench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
+        found: Callable[[], Coroutine[Any, Any, None] | None] | None = getattr(workbench.drawer.page, method, None)
         if found is not None:
             return found()
         if otherwise:
-            bench.say(otherwise)
+            workbench.say(otherwise)
         return None
 
     return run
 
 
-def scroll(bench: Workbench, arguments: Arguments, *, step: int) -> None:
+def scroll(workbench: Workbench, arguments: Arguments, *, step: int) -> None:
     """Move the cursor of a tensor to the right, or to the left for a negative step."""
-    if bench.drawer.page is not None:
-        bench.drawer.page.sideways(step * (arguments.number or 1))
+    if workbench.drawer.page is not None:
+        workbench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def edit_tensor(bench: Workbench, arguments: Arguments) -> None:
+async def edit_tensor(workbench: Workbench, arguments: Arguments) -> None:
     """Ask for the value of the element under the cursor of the tensor page, or of as many of its row as the count."""
-    page = bench.drawer.page
+    page = workbench.drawer.page
     if not isinstance(page, TensorPage):
-        bench.say("there is no constant to edit here; t on a node shows one")
+        workbench.say("there is no constant to edit here; t on a node shows one")
         return
     edit, text, kind = page.place(arguments.number or 1)
 
@@ -169,49 +169,49 @@ async def edit_tensor(bench: Workbench, arguments: Arguments) -> None:
             return str(error)
         return ""
 
-    answer = await ask(bench, f"[{edit.at or ''}] = ", text=text, mistake=mistake)
+    answer = await ask(workbench, f"[{edit.at or ''}] = ", text=text, mistake=mistake)
     if answer and answer.strip() not in ("", text):
-        await make(bench, replace(edit, value=json_or_text(answer.strip())))
+        await make(workbench, replace(edit, value=json_or_text(answer.strip())))
 
 
-def check(bench: Workbench, arguments: Arguments) -> None:
+def check(workbench: Workbench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
-    bench.drawer.open(ProblemsPage.name)
-    bench.drawer.find(ProblemsPage).run_onnx_checks()
+    workbench.drawer.open(ProblemsPage.name)
+    workbench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
-def _show_documentation(bench: Workbench, arguments: Arguments) -> None:
-    here, model, width = require_here(bench), bench.session.model, text_width(bench)
-    title = operator_name(here.node.domain, here.node.op_type, here.node.overload)
+def _show_documentation(workbench: Workbench, arguments: Arguments) -> None:
+    node_ref, model, width = require_here(workbench), workbench.session.model, text_width(workbench)
+    title = operator_name(node_ref.node.domain, node_ref.node.op_type, node_ref.node.overload)
     # In a thread, since onnx is imported for the first answer.
-    bench.jobs.start(
+    workbench.jobs.start(
         "documentation",
         "looking up the operator",
-        lambda: operator_lines(model, here, width),
-        lambda lines: bench.app.push_screen(TextScreen(title, lines)),
+        lambda: operator_lines(model, node_ref, width),
+        lambda lines: workbench.app.push_screen(TextScreen(title, lines)),
         holds_keys=True,
     )
 
 
-async def compare(bench: Workbench, arguments: Arguments) -> None:
+async def compare(workbench: Workbench, arguments: Arguments) -> None:
     """Show the unsaved changes; without any, or if the user wants it, compare with a file or a revision."""
     other: str | None = arguments.text.strip()
-    if not other and bench.session.is_changed:
-        address = await bench.app.push_screen_wait(comparison_unsaved(bench))
+    if not other and workbench.session.is_changed:
+        address = await workbench.app.push_screen_wait(comparison_unsaved(workbench))
         if address != ANOTHER:
             if address:
-                bench.go(address)
+                workbench.go(address)
             return
     if not other:
         choices = [Choice("file", "another file, or REV:path ...", "asks which")]
-        committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
+        committed = None if workbench.session.opened.path is None else last_commit(workbench.session.opened.path)
         if committed is not None:
             choices.append(Choice(committed, visible(committed, 200), "the last commit"))
-        other = await bench.choose("Compare with", choices)
+        other = await workbench.choose("Compare with", choices)
     if other == "file":
-        other = await bench.ask("compare with ", complete=complete_path)
+        other = await workbench.ask("compare with ", complete=complete_path)
     if other and other.strip():
-        await _show(bench, comparison_with(bench, other.strip()))
+        await _show(workbench, comparison_with(workbench, other.strip()))
 
 
 def last_commit(path: Path) -> str | None:
@@ -224,27 +224,27 @@ def last_commit(path: Path) -> str | None:
     return None
 
 
-async def _show(bench: Workbench, screen: ComparisonScreen) -> None:
-    address = await bench.app.push_screen_wait(screen)
+async def _show(workbench: Workbench, screen: ComparisonScreen) -> None:
+    address = await workbench.app.push_screen_wait(screen)
     if address:
-        bench.go(address)
+        workbench.go(address)
 
 
-async def _run_pass(bench: Workbench, arguments: Arguments) -> None:
+async def _run_pass(workbench: Workbench, arguments: Arguments) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens import passes
 
     spec: str | None = arguments.text.strip()
     if not spec:
         hint = "enter options   esc cancel   type to search"
-        name = await bench.choose("Run a pass", passes.pass_choices(), hint=hint)
+        name = await workbench.choose("Run a pass", passes.pass_choices(), hint=hint)
         if name == passes.MORE:
-            name = await bench.choose("Run a pass", passes.pass_choices(all_parts=True), hint=hint)
+            name = await workbench.choose("Run a pass", passes.pass_choices(all_parts=True), hint=hint)
         if name is None:
             return
         entry = next(each for each in entries() if each.name == name)
         spec = await ask(
-            bench,
+            workbench,
             "pass ",
             text=passes.first_spec(entry),
             is_selected=False,
@@ -253,7 +253,7 @@ async def _run_pass(bench: Workbench, arguments: Arguments) -> None:
             complete=lambda typed: passes.spec_offers(entry, typed),
         )
     if spec and spec.strip():
-        await _show(bench, passes.PassRun(bench, passes.closed_spec(spec)).screen())
+        await _show(workbench, passes.PassRun(workbench, passes.closed_spec(spec)).screen())
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (

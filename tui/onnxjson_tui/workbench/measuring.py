@@ -35,43 +35,47 @@ _STALE: Final = "the model changed while it was measured; gn measures it again"
 _SIZE: Final = re.compile("=[0-9]+$")
 
 
-async def _map(bench: Workbench, arguments: Arguments) -> None:
+async def _map(workbench: Workbench, arguments: Arguments) -> None:
     # Of a line, the node that produces its value.
-    scope = bench.scope
-    here = bench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(bench))
-    chosen: tuple[NodeRef, str] | None = here, "around"
+    scope = workbench.scope
+    ref = workbench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(workbench))
+    chosen: tuple[NodeRef, str] | None = ref, "around"
     hops = arguments.number
     while chosen is not None:
-        here, wanted = chosen
-        inner = await inner_graph(bench, here) if wanted == "inside" else None
+        ref, wanted = chosen
+        inner = await inner_graph(workbench, ref) if wanted == "inside" else None
         if wanted == "go" or (wanted == "inside" and (inner is None or not inner.graph.node)):
-            bench.say("")
-            bench.go(here.address)
+            workbench.say("")
+            workbench.go(ref.address)
             return
-        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0), hops))
+        chosen = await workbench.app.push_screen_wait(
+            _map_of(workbench, ref if inner is None else NodeRef(inner, 0), hops)
+        )
         hops = None
 
 
-def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
-    session = bench.session
-    scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
+def _map_of(workbench: Workbench, ref: NodeRef, hops: int | None) -> MapScreen:
+    session = workbench.session
+    scope, saved, columns = ref.scope, workbench.saved_nodes(ref.scope), session.figures
 
     def known() -> dict[str, Figures]:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
-    typed = bench.typed(scope)
+    typed = workbench.typed(scope)
 
     def more() -> tuple[dict[str, Figures], TypeOf]:
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
         return {} if MACS in columns else macs, partial(Index.type_of, typed or scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops, bench.folds_of(scope))
+    return MapScreen(
+        ref, workbench.terminal, known, None if workbench.is_big else more, hops, workbench.folds_of(scope)
+    )
 
 
-def _show(bench: Workbench, found: Columns) -> None:
+def _show(workbench: Workbench, columns: Columns) -> None:
     """Show columns before those that are already there."""
-    others = {title: each for title, each in bench.session.figures.items() if title not in found}
-    bench.show_figures({**found, **others})
+    others = {title: each for title, each in workbench.session.figures.items() if title not in columns}
+    workbench.show_figures({**columns, **others})
 
 
 def _sizes(words: Sequence[str]) -> dict[str, int]:
@@ -89,32 +93,32 @@ def _macs(cost: "Cost") -> dict[str, float | str]:
     return {each.address: each.macs for each in cost.nodes if each.macs}
 
 
-async def _costs(bench: Workbench, words: Sequence[str]) -> None:
+async def _costs(workbench: Workbench, words: Sequence[str]) -> None:
     """Show the MACs of each node in the list, or hide them; `words` are sizes of dimensions, such as N=8."""
     from onnxjson.rendering.cost_text import amount, problems
 
-    session = bench.session
+    session = workbench.session
     if MACS in session.figures and not words:
-        bench.show_figures({title: each for title, each in session.figures.items() if title != MACS})
+        workbench.show_figures({title: each for title, each in session.figures.items() if title != MACS})
         return
     if not all([word.rpartition("=")[2].isdecimal() for word in words]):
-        bench.say("sizes are written as N=8", "bad")
+        workbench.say("sizes are written as N=8", "bad")
         return
     work, revision = partial(_cost, session, _sizes(words)), session.revision
-    cost = await bench.jobs.run("cost", "computing costs", work, holds_keys=False)
+    cost = await workbench.jobs.run("cost", "computing costs", work, holds_keys=False)
     if session.revision != revision:
-        bench.say(_STALE, "changed")
+        workbench.say(_STALE, "changed")
         return
-    _show(bench, {MACS: _macs(cost)})
+    _show(workbench, {MACS: _macs(cost)})
     sizes = "".join([f", {visible(name, 40)}={size}" for name, size in cost.dims.items()])
-    bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
+    workbench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
 
 
-async def _numbers(bench: Workbench, arguments: Arguments) -> None:
+async def _numbers(workbench: Workbench, arguments: Arguments) -> None:
     """Run the model, show numbers of its nodes, or hide them."""
     text: str | None = arguments.text.strip()
     if not text:
-        is_changed = bench.session.is_changed
+        is_changed = workbench.session.is_changed
         choices = [
             Choice(_RANDOM, "random inputs", "the same each time"),
             Choice("given", "inputs from files ...", "NAME=x.npy, x.npz, a folder of test data, N=8"),
@@ -122,16 +126,16 @@ async def _numbers(bench: Workbench, arguments: Arguments) -> None:
             Choice("other", "difference to another model ...", "a file, or REV:path"),
             Choice(_COSTS, "multiplications, without running", "MACs; :numbers costs N=8 sets a dimension"),
         ]  # fmt: skip
-        if bench.session.figures:
+        if workbench.session.figures:
             choices.append(Choice("hide", "hide the numbers"))
-        chosen = await bench.choose("Numbers of all nodes on", choices, is_wide=True)
+        chosen = await workbench.choose("Numbers of all nodes on", choices, is_wide=True)
         if chosen == "hide":
-            bench.show_figures({})
+            workbench.show_figures({})
             return
         if chosen == "given":
-            text = await bench.ask("inputs ", complete=complete_path)
+            text = await workbench.ask("inputs ", complete=complete_path)
         elif chosen == "other":
-            text = await bench.ask("compare with ", complete=complete_path)
+            text = await workbench.ask("compare with ", complete=complete_path)
             text = text and shlex.quote(_AGAINST + text.strip())
         else:
             text = chosen
@@ -140,18 +144,18 @@ async def _numbers(bench: Workbench, arguments: Arguments) -> None:
     except ValueError as error:
         raise ParameterError(f"{visible(str(text), 200)}: {error}") from error
     if words[:1] == [_COSTS]:
-        await _costs(bench, words[1:])
+        await _costs(workbench, words[1:])
     elif words:
-        await _measure(bench, words)
+        await _measure(workbench, words)
 
 
-async def _measure(bench: Workbench, words: Sequence[str]) -> None:
-    session = bench.session
+async def _measure(workbench: Workbench, words: Sequence[str]) -> None:
+    session = workbench.session
     model, path = session.model, session.opened.path
     others = [word.removeprefix(_AGAINST) for word in words if word == _SAVED or word.startswith(_AGAINST)]
     rest = [word for word in words if word not in (_SAVED, _RANDOM) and not word.startswith(_AGAINST)]
     sized = [word for word in rest if _SIZE.search(word)]
-    worker, revision, cursor = Worker(), session.revision, bench.nodes.cursor
+    worker, revision, cursor = Worker(), session.revision, workbench.nodes.cursor
 
     def work() -> "tuple[Numbers, str, Difference | None]":
         from onnxjson.running.input_files import given_sets
@@ -159,34 +163,37 @@ async def _measure(bench: Workbench, words: Sequence[str]) -> None:
         from onnxjson.running.node_numbers import differences, node_numbers
 
         with worker, ExitStack() as resources:
-            dims, found = _sizes(sized), None
+            dims, difference = _sizes(sized), None
             sets = given_sets(model, [word for word in rest if word not in sized])
             if others:
                 side = Side("", session.unsaved().base, path) if _SAVED in others else opened_side(others[0], resources)
-                found = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
-                sets = [found.inputs]
-            return (*node_numbers(model, session.opened.folder, worker, sets, dims), found)
+                difference = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
+                sets = [difference.inputs]
+            return (*node_numbers(model, session.opened.folder, worker, sets, dims), difference)
 
     try:
-        numbers, problem, found = await bench.jobs.run("numbers", "running the model", work, holds_keys=False)
+        numbers, problem, difference = await workbench.jobs.run("numbers", "running the model", work, holds_keys=False)
     except asyncio.CancelledError:
         worker.interrupt()
         raise
     if session.revision != revision:
-        bench.say(_STALE, "changed")
+        workbench.say(_STALE, "changed")
         return
     nan = numbers.pop(NAN, {})
     wrong = sum(map(bool, nan.values()))
-    _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
+    _show(
+        workbench,
+        ({NAN: nan} if wrong else {}) | ({DIFFERENCE: difference.numbers} if difference is not None else {}) | numbers,
+    )
     parts = [f"{wrong:,} with NaN"] if wrong else []
-    if found is not None:
+    if difference is not None:
         # The user may have gone on meanwhile.
-        is_here = bench.nodes.cursor == cursor and not bench.prompt.is_asking
-        place = "this" if is_here else f"node {(found.first or '').rpartition('/')[2]}"
-        parts.append(f"{place} is the first node that differs" if found.first else "no node differs")
-        if found.first and is_here:
-            bench.go(found.first)
-    bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
+        is_here = workbench.nodes.cursor == cursor and not workbench.prompt.is_asking
+        place = "this" if is_here else f"node {(difference.first or '').rpartition('/')[2]}"
+        parts.append(f"{place} is the first node that differs" if difference.first else "no node differs")
+        if difference.first and is_here:
+            workbench.go(difference.first)
+    workbench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (

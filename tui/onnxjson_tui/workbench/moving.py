@@ -23,160 +23,161 @@ from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
-
-def _leap(bench: Workbench, number: int) -> None:
-    if bench.lines is bench.nodes and bench.here is not None:
-        bench.session.places.jumps.leave(bench.here.address)
-    bench.lines.move_to(number)
+_LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
 
-def _to_node(bench: Workbench, number: int) -> None:
-    """Go to a node by its position, or in another pane to a row."""
-    scope = bench.scope
-    if bench.lines is not bench.nodes or bench.filter or scope is None or not scope.graph.node:
-        _leap(bench, number)
+def _leap(workbench: Workbench, number: int) -> None:
+    if workbench.lines is workbench.nodes and workbench.here is not None:
+        workbench.session.places.jumps.leave(workbench.here.address)
+    workbench.lines.move_to(number)
+
+
+def _to_node(workbench: Workbench, number: int | None, otherwise: int) -> None:
+    """Go to a node by its position, or in another pane to a row; without a number to the row `otherwise`."""
+    scope = workbench.scope
+    if number is None:
+        _leap(workbench, otherwise)
+    elif workbench.lines is not workbench.nodes or workbench.filter or scope is None or not scope.graph.node:
+        _leap(workbench, number)
     else:
-        bench.go(f"{scope.address}/node/{min(number, len(scope.graph.node) - 1)}")
+        workbench.go(f"{scope.address}/node/{min(number, len(scope.graph.node) - 1)}")
 
 
-def _turn(bench: Workbench) -> None:
-    panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
-    bench.focus_pane(panes[(panes.index(bench.pane) + 1) % len(panes)])
+def _to_first(workbench: Workbench, arguments: Arguments) -> None:
+    _to_node(workbench, arguments.number, 0)
 
 
-def unfold(bench: Workbench, arguments: Arguments) -> None:
+def _to_last(workbench: Workbench, arguments: Arguments) -> None:
+    _to_node(workbench, arguments.number, len(workbench.lines.rows) - 1)
+
+
+def _turn(workbench: Workbench) -> None:
+    panes = [each for each in PANES if each != "drawer" or workbench.drawer.is_open]
+    workbench.focus_pane(panes[(panes.index(workbench.pane) + 1) % len(panes)])
+
+
+def unfold(workbench: Workbench, arguments: Arguments) -> None:
     """Unfold the line under the cursor."""
-    fold = bench.fold_here
-    if fold is None or bench.is_open(bench.nodes.cursor) or not bench.turn_fold():
-        bench.nodes.move_by(1)
+    fold = workbench.fold_here
+    if fold is None or workbench.is_open(workbench.nodes.cursor) or not workbench.turn_fold():
+        workbench.nodes.move_by(1)
 
 
-def fold(bench: Workbench, arguments: Arguments) -> None:
+def fold(workbench: Workbench, arguments: Arguments) -> None:
     """Fold the line under the cursor, or the one around."""
-    if bench.fold_here is not None and not bench.is_open(bench.nodes.cursor):
-        bench.nodes.move_by(-1)
-    elif not bench.turn_fold():
-        bench.say("there is no line to fold here")
+    if workbench.fold_here is not None and not workbench.is_open(workbench.nodes.cursor):
+        workbench.nodes.move_by(-1)
+    elif not workbench.turn_fold():
+        workbench.say("there is no line to fold here")
 
 
-def _turn_fold(bench: Workbench, arguments: Arguments) -> None:
-    bench.focus_pane("nodes")
-    if not bench.turn_fold():
-        bench.say("Z folds the nodes to lines" if not bench.is_folded else "this line has nothing to fold")
+def _turn_fold(workbench: Workbench, arguments: Arguments) -> None:
+    workbench.focus_pane("nodes")
+    if not workbench.turn_fold():
+        workbench.say("Z folds the nodes to lines" if not workbench.is_folded else "this line has nothing to fold")
 
 
-def _turn_all(bench: Workbench, arguments: Arguments) -> None:
-    bench.focus_pane("nodes")
-    bench.turn_all()
+def _turn_all(workbench: Workbench, arguments: Arguments) -> None:
+    workbench.focus_pane("nodes")
+    workbench.turn_all()
 
 
-def choose_in_drawer(bench: Workbench, arguments: Arguments) -> None:
+def choose_in_drawer(workbench: Workbench, arguments: Arguments) -> None:
     """Choose the row of the drawer."""
-    if bench.drawer.page is not None:
-        bench.drawer.page.choose(bench.drawer.lines.cursor)
+    if workbench.drawer.page is not None:
+        workbench.drawer.page.choose(workbench.drawer.lines.cursor)
 
 
-def _maximize(bench: Workbench, arguments: Arguments) -> None:
-    if bench.pane == "drawer":
-        bench.toggle_class("whole-drawer")
+def _maximize(workbench: Workbench, arguments: Arguments) -> None:
+    if workbench.pane == "drawer":
+        workbench.toggle_class("whole-drawer")
     else:
-        bench.toggle_class("full")
-        bench.nodes.focus()
+        workbench.toggle_class("full")
+        workbench.nodes.focus()
 
 
 def page_opener(name: str) -> Run[Workbench]:
     """Return the action that opens a page of the drawer, or closes the drawer if the page is open."""
 
-    def run(bench: Workbench, arguments: Arguments) -> None:
-        if bench.drawer.page is bench.drawer.pages[name]:
-            bench.drawer.close()
-            bench.focus_pane("nodes")
+    def run(workbench: Workbench, arguments: Arguments) -> None:
+        if workbench.drawer.page is workbench.drawer.pages[name]:
+            workbench.drawer.close()
+            workbench.focus_pane("nodes")
         else:
-            bench.drawer.open(name)
-            bench.call_after_refresh(bench.focus_pane, "drawer")
+            workbench.drawer.open(name)
+            workbench.call_after_refresh(workbench.focus_pane, "drawer")
 
     return run
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *MOTIONS,
-    Action(
-        "first", "first row", ("g g", "home"),
-        lambda bench, given: _leap(bench, 0) if given.number is None else _to_node(bench, given.number), "Move",
-    ),
-    Action(
-        "last", "last row", ("G", "end"),
-        lambda bench, given: (
-            _leap(bench, len(bench.lines.rows) - 1) if given.number is None else _to_node(bench, given.number)
-        ),
-        "Move", help="120G goes to node 120.",
-    ),
+    Action("first", "first row", ("g g", "home"), _to_first, "Move"),
+    Action("last", "last row", ("G", "end"), _to_last, "Move", help="120G goes to node 120."),
     Action("fold", "fold or unfold this line", ("z",), _turn_fold, "Graph", footer="fold"),
     Action(
         "fold-all", "lines or all nodes", ("Z",), _turn_all, "Graph", footer="lines/nodes",
         help="The graph as lines of blocks and expressions, or as the list of its nodes with lanes.",
     ),
-    Action("next-pane", "next pane", ("tab", "shift+tab"), lambda bench, _: _turn(bench), "Find"),
+    Action("next-pane", "next pane", ("tab", "shift+tab"), lambda workbench, _: _turn(workbench), "Find"),
     Action("maximize", "this pane alone", ("+", "_"), _maximize, "Find"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
     Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
 )  # fmt: skip
 
-_LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
-
-def _toggle(bench: Workbench, arguments: Arguments) -> None:
-    lines = bench.nodes
+def _toggle(workbench: Workbench, arguments: Arguments) -> None:
+    lines = workbench.nodes
     if arguments.text:
         if arguments.text == "all":
-            bench.session.places.select(_addresses(bench, range(len(lines.rows))))
+            workbench.session.places.select(_addresses(workbench, range(len(lines.rows))))
         else:
-            bench.session.select(arguments.text)
-        _show(bench)
+            workbench.session.select(arguments.text)
+        _show(workbench)
         return
     rows = range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))
-    addresses = _addresses(bench, rows)
-    is_all = set(addresses) <= bench.session.places.selected.keys()
+    addresses = _addresses(workbench, rows)
+    is_all = set(addresses) <= workbench.session.places.selected.keys()
     for address in addresses:
         # Of a line, all nodes are selected, or none.
-        if len(addresses) == len(rows) or is_all or address not in bench.session.places.selected:
-            bench.session.places.toggle(address)
-    _show(bench)
+        if len(addresses) == len(rows) or is_all or address not in workbench.session.places.selected:
+            workbench.session.places.toggle(address)
+    _show(workbench)
 
 
-def _select_range(bench: Workbench, arguments: Arguments) -> None:
-    places, cursor = bench.session.places, bench.nodes.cursor
+def _select_range(workbench: Workbench, arguments: Arguments) -> None:
+    places, cursor = workbench.session.places, workbench.nodes.cursor
     other = next(
-        (number for address in reversed(places.selected) if (number := _number(bench, address)) is not None), cursor
+        (number for address in reversed(places.selected) if (number := _number(workbench, address)) is not None), cursor
     )
-    for address in _addresses(bench, range(min(other, cursor), max(other, cursor) + 1)):
+    for address in _addresses(workbench, range(min(other, cursor), max(other, cursor) + 1)):
         places.selected.setdefault(address, None)
-    _show(bench)
+    _show(workbench)
 
 
-async def _repeat(bench: Workbench, arguments: Arguments) -> None:
-    session = bench.session
+async def _repeat(workbench: Workbench, arguments: Arguments) -> None:
+    session = workbench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
-        bench.say("there is no edit to repeat")
+        workbench.say("there is no edit to repeat")
         return
     edit = step.edits[-1]
     field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
     if not _is_one(step.edits, field):
-        bench.say("the last step has several edits of different nodes; y in the history copies them", "changed")
+        workbench.say("the last step has several edits of different nodes; y in the history copies them", "changed")
         return
     if field is None:
-        await make(bench, *step.edits)
+        await make(workbench, *step.edits)
         return
-    await ready(bench)
-    here = None if session.places.selected else node_selector(session.index, require_here(bench, asks=False))
+    await ready(workbench)
+    selector = None if session.places.selected else node_selector(session.index, require_here(workbench, asks=False))
 
     def find(force: bool) -> Preview:
-        if here is None:
+        if selector is None:
             return session.preview(*session.on_selection(edit, field), force=force)
-        return session.preview(msgspec.structs.replace(edit, **{field: here}), force=force)
+        return session.preview(msgspec.structs.replace(edit, **{field: selector}), force=force)
 
-    await previewed(bench, find)
+    await previewed(workbench, find)
 
 
 def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
@@ -187,25 +188,25 @@ def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
     return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
 
 
-def _addresses(bench: Workbench, numbers: range) -> list[str]:
-    scope = bench.scope
+def _addresses(workbench: Workbench, numbers: range) -> list[str]:
+    scope = workbench.scope
     if scope is None:
         return []
     start = f"{scope.address}/node/"
-    return [f"{start}{position}" for number in numbers for position in bench.positions_of(number)]
+    return [f"{start}{position}" for number in numbers for position in workbench.positions_of(number)]
 
 
-def _number(bench: Workbench, address: str) -> int | None:
-    scope = bench.scope
+def _number(workbench: Workbench, address: str) -> int | None:
+    scope = workbench.scope
     owner, _, position = address.rpartition("/node/")
-    return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
+    return workbench.number_of(int(position)) if scope is not None and owner == scope.address else None
 
 
-def _show(bench: Workbench) -> None:
-    bench.nodes.refresh()
-    bench.draw_bars()
-    count = len(bench.session.places.selected)
-    bench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
+def _show(workbench: Workbench) -> None:
+    workbench.nodes.refresh()
+    workbench.draw_bars()
+    count = len(workbench.session.places.selected)
+    workbench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
 
 
 def copies_of(index: Index, ref: NodeRef) -> dict[str, tuple[str, str]]:
@@ -244,15 +245,15 @@ def command_of(ref: NodeRef) -> Edit:
     )
 
 
-def copy_text(bench: Workbench, text: str, what: str) -> None:
+def copy_text(workbench: Workbench, text: str, what: str) -> None:
     """Copy any text to the clipboard of the terminal unless it is too big; `what` is its name in messages."""
     data = text.encode("utf-8", "surrogateescape")
     if fits_clipboard(data):
         # Lone surrogates represent bytes that a clipboard does not accept.
-        bench.app.copy_to_clipboard(data.decode("utf-8", "replace"))
-        bench.say(f"copied {what} to the terminal's clipboard (OSC 52, unconfirmed)", "good")
+        workbench.app.copy_to_clipboard(data.decode("utf-8", "replace"))
+        workbench.say(f"copied {what} to the terminal's clipboard (OSC 52, unconfirmed)", "good")
         return
-    bench.say(f"not copied: {what} is too big for a clipboard ({size(len(data))})", "changed")
+    workbench.say(f"not copied: {what} is too big for a clipboard ({size(len(data))})", "changed")
 
 
 def fits_clipboard(data: bytes) -> bool:
@@ -260,25 +261,25 @@ def fits_clipboard(data: bytes) -> bool:
     return len(data) * 4 // 3 + 4 <= _LIMIT
 
 
-async def copy(bench: Workbench, arguments: Arguments) -> None:
+async def copy(workbench: Workbench, arguments: Arguments) -> None:
     """Copy the row of the drawer, or a text of the node that is chosen."""
-    page = bench.drawer.page
-    if bench.pane == "drawer" and page is not None:
-        text = page.copied(bench.drawer.lines.cursor)
+    page = workbench.drawer.page
+    if workbench.pane == "drawer" and page is not None:
+        text = page.copied(workbench.drawer.lines.cursor)
         if text:
-            copy_text(bench, text, "the row")
+            copy_text(workbench, text, "the row")
         else:
-            bench.say("this row has nothing to copy")
+            workbench.say("this row has nothing to copy")
         return
-    ref = require_here(bench)
-    found = copies_of(bench.session.index, ref)
+    ref = require_here(workbench)
+    copies = copies_of(workbench.session.index, ref)
     chosen: str | None = arguments.text
-    if chosen not in found:
-        choices = [Choice(key, label, visible(text, 300)) for key, (label, text) in found.items()]
-        chosen = await bench.choose("Copy", choices, is_wide=True)
+    if chosen not in copies:
+        choices = [Choice(key, label, visible(text, 300)) for key, (label, text) in copies.items()]
+        chosen = await workbench.choose("Copy", choices, is_wide=True)
     if chosen is not None:
-        label, text = found[chosen]
-        copy_text(bench, text, label)
+        label, text = copies[chosen]
+        copy_text(workbench, text, label)
 
 
 SELECTING: Final[tuple[Action[Workbench], ...]] = (

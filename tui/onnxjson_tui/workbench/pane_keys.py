@@ -1,11 +1,12 @@
 """Keys that mean the same in every pane, each on what the pane shows: open, edit, delete, left and right."""
 
+from collections.abc import Coroutine
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.workbench import Workbench
-from onnxjson_tui.widgets.actions import Action, Run
+from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import delete
 from onnxjson_tui.workbench.graph import enter
 from onnxjson_tui.workbench.inspection import edit_tensor, scroll
@@ -15,12 +16,19 @@ from onnxjson_tui.workbench.moving import choose_in_drawer, fold, unfold
 
 def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]:
     """Return the action that runs what is named like the pane with the focus, or else `otherwise`."""
-    return lambda bench, arguments: runs.get(bench.pane, otherwise)(bench, arguments)
+    return lambda workbench, arguments: runs.get(workbench.pane, otherwise)(workbench, arguments)
 
 
 def _writing(run: Run[Workbench]) -> Run[Workbench]:
     """Return the action that refuses to change a read-only model."""
-    return lambda bench, arguments: bench.say(READ_ONLY, "bad") if bench.session.readonly else run(bench, arguments)
+
+    def run_unless_readonly(workbench: Workbench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
+        if not workbench.session.readonly:
+            return run(workbench, arguments)
+        workbench.say(READ_ONLY, "bad")
+        return None
+
+    return run_unless_readonly
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (

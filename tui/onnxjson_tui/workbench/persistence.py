@@ -17,67 +17,75 @@ _LOOKED: Final = 0.05  # seconds between two checks whether a save is done
 _SHOWN: Final = 10  # unsaved steps that are listed when the user leaves
 
 
-def _step(bench: Workbench, count: int, word: str, nothing: str) -> None:
+def _step(workbench: Workbench, count: int, word: str, nothing: str) -> None:
     """Redo as many steps as the count, or undo them for a negative count."""
-    last, done = bench.step(count)
+    last, done = workbench.step(count)
     if last is None:
-        bench.say(nothing)
+        workbench.say(nothing)
     else:
-        bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
+        workbench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
-async def save(bench: Workbench, arguments: Arguments) -> None:
+def _undo(workbench: Workbench, arguments: Arguments) -> None:
+    _step(workbench, -(arguments.number or 1), "undone", "nothing to undo")
+
+
+def _redo(workbench: Workbench, arguments: Arguments) -> None:
+    _step(workbench, arguments.number or 1, "redone", "nothing to redo")
+
+
+async def save(workbench: Workbench, arguments: Arguments) -> None:
     """Save to the opened file, or to a given path."""
     if arguments.text:
-        await saving.save(bench, expanded(arguments.text))
+        await saving.save(workbench, expanded(arguments.text))
         return
-    if not bench.session.is_changed and bench.session.opened.path is not None:
-        bench.say(f"{bench.session.opened.name} is already saved; :save PATH writes another file")
+    if not workbench.session.is_changed and workbench.session.opened.path is not None:
+        workbench.say(f"{workbench.session.opened.name} is already saved; :save PATH writes another file")
         return
-    await saving.save(bench)
+    await saving.save(workbench)
 
 
-async def _leave(bench: Workbench, arguments: Arguments) -> None:
+async def _leave(workbench: Workbench, arguments: Arguments) -> None:
     match arguments.text:
         case "save":
-            is_done = not bench.session.is_changed or await saving.save(bench)
-        case "discard" if bench.session.is_saving:
-            bench.say("the model is being saved; leave afterwards", "changed")
+            is_done = not workbench.session.is_changed or await saving.save(workbench)
+        case "discard" if workbench.session.is_saving:
+            workbench.say("the model is being saved; leave afterwards", "changed")
             return
         case "discard":
-            bench.session.discard()
+            workbench.session.discard()
             is_done = True
         case "":
-            is_done = await may_leave(bench, "leave")
+            is_done = await may_leave(workbench, "leave")
         case _:
             raise ParameterError(f"quit save or quit discard, not {visible(arguments.text, 40)}")
     if is_done:
-        bench.session.close()
-        bench.app.exit(0)
+        workbench.session.close()
+        workbench.app.exit(0)
 
 
-async def may_leave(bench: Workbench, word: str) -> bool:
+async def may_leave(workbench: Workbench, word: str) -> bool:
     """Return whether the session may end; ask first if it has changes, and save or discard them."""
-    session = bench.session
+    session = workbench.session
     while session.is_saving:
         await asyncio.sleep(_LOOKED)
     if not session.is_changed:
         return True
-    answer = await bench.confirm(
+    answer = await workbench.confirm(
         f"{shortened(visible(session.opened.name, None), 36)} has unsaved changes",
         [("s", "stay", "stay"), ("w", f"save and {word}", "save"), ("D", f"discard them and {word}", "discard")],
-        lines=_unsaved(bench),
+        lines=_unsaved(workbench),
     )
     if answer == "save":
-        return await saving.save(bench)
+        return await saving.save(workbench)
     if answer == "discard":
         session.discard()
     return answer == "discard"
 
 
-def _unsaved(bench: Workbench) -> list[Line]:
+def _unsaved(workbench: Workbench) -> list[Line]:
     """Return the steps since the last save, the newest last."""
-    history = bench.session.history
+    history = workbench.session.history
     made = history.made
     since = made[history.saved :] if history.saved is not None and history.saved < len(made) else made
     if not since:
@@ -88,50 +96,43 @@ def _unsaved(bench: Workbench) -> list[Line]:
     return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
 
 
-async def _open_other(bench: Workbench, arguments: Arguments) -> None:
+async def _open_other(workbench: Workbench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
     from onnxjson_tui.shell.terminal import enter, opened
 
     name: str | None = arguments.text
     if not name:
-        name = await bench.app.push_screen_wait(OpeningScreen(bench.session.opened.folder))
+        name = await workbench.app.push_screen_wait(OpeningScreen(workbench.session.opened.folder))
     if not name:
         return
-    readonly = bench.session.readonly
-    found = await bench.jobs.awaited("open", "opening", partial(opened, name, readonly=readonly))
-    if await may_leave(bench, "open the other file"):
-        bench.jobs.drop_all()
-        enter(bench.app, found, readonly=readonly, left=bench.session)
-    elif isinstance(found, Session):
-        found.close()
+    readonly = workbench.session.readonly
+    opened_model = await workbench.jobs.awaited("open", "opening", partial(opened, name, readonly=readonly))
+    if await may_leave(workbench, "open the other file"):
+        workbench.jobs.drop_all()
+        enter(workbench.app, opened_model, readonly=readonly, left=workbench.session)
+    elif isinstance(opened_model, Session):
+        opened_model.close()
 
 
-async def _export(bench: Workbench, arguments: Arguments) -> None:
-    session = bench.session
+async def _export(workbench: Workbench, arguments: Arguments) -> None:
+    session = workbench.session
     if not session.history.made:
-        bench.say("there are no edits to export")
+        workbench.say("there are no edits to export")
         return
-    changes = await bench.jobs.awaited("export", "converting the steps", session.export)
-    path = await saving.ask_path(bench, "export edits to (.json)", "edits.json", given=arguments.text)
+    changes = await workbench.jobs.awaited("export", "converting the steps", session.export)
+    path = await saving.ask_path(workbench, "export edits to (.json)", "edits.json", given=arguments.text)
     if path is not None:
-        await saving.write_changes(bench, path, changes)
+        await saving.write_changes(workbench, path, changes)
 
 
-def _suspend(bench: Workbench, arguments: Arguments) -> None:
-    bench.session.sync()
-    bench.app.action_suspend_process()
+def _suspend(workbench: Workbench, arguments: Arguments) -> None:
+    workbench.session.sync()
+    workbench.app.action_suspend_process()
 
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
-    Action(
-        "undo", "undo a step", ("u",),
-        lambda bench, arguments: _step(bench, -(arguments.number or 1), "undone", "nothing to undo"), "Edit",
-        changes=True, footer="undo",
-    ),
-    Action(
-        "redo", "redo a step", ("ctrl+r",),
-        lambda bench, arguments: _step(bench, arguments.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
-    ),
+    Action("undo", "undo a step", ("u",), _undo, "Edit", changes=True, footer="undo"),
+    Action("redo", "redo a step", ("ctrl+r",), _redo, "Edit", changes=True),
     Action(
         "save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]",
         help=":save PATH saves under another name, whose extension determines the form.",

@@ -1,0 +1,79 @@
+"""The search in the list of nodes: its text, its matches, a match in another graph."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from onnxjson.model.document import Model
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.patterns.searching import find
+from onnxjson_tui.rows.choices import NodeText, Wanted
+from onnxjson_tui.shell.graph_screen import GraphScreen
+
+
+class Finder:
+    """Search of one screen. Places are rows of its list of nodes."""
+
+    def __init__(self, screen: GraphScreen) -> None:
+        self._screen = screen
+        self._text: NodeText | None = None
+        self._text_of: object = None
+        self._places: Sequence[int] = ()
+        self._places_of: object = None
+        self.wanted: Wanted | None = None  # the search that ``n`` continues
+        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
+        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
+
+    def with_text(self, then: Callable[[NodeText], None]) -> None:
+        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
+        screen, scope = self._screen, self._screen.scope
+        if scope is None:
+            screen.say("there are no nodes")
+            return
+        shown = (screen.session.revision, scope.address, screen.filter)
+        if self._text is not None and self._text_of == shown:
+            then(self._text)
+            return
+
+        def made(text: NodeText) -> None:
+            if (screen.session.revision, scope.address, screen.filter) == shown:
+                self._text, self._text_of = text, shown
+                then(text)
+
+        screen.compute("search", "reading the names", partial(NodeText, scope, screen.chosen), made)
+
+    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
+        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
+        screen = self._screen
+
+        def look(text: NodeText) -> None:
+            def keep(found: list[int]) -> None:
+                self._places, self._places_of = found, (what, id(text))
+                then(found)
+
+            if self._places_of == (what, id(text)):
+                then(self._places)
+            else:
+                screen.compute("search", "searching", lambda: self._all(what, text, screen.scope), keep)
+
+        self.with_text(look)
+
+    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
+        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
+        screen = self._screen
+
+        def first() -> NodeRef | None:
+            for scope in screen.session.index.scopes if not screen.filter else ():
+                places = self._all(what, NodeText(scope), scope) if scope is not screen.scope else ()
+                if places:
+                    return NodeRef(scope, places[0])
+            return None
+
+        screen.compute("search", "searching the other graphs", first, then)
+
+    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
+        if what.kind != "match":
+            return text.all(what)
+        session = self._screen.session
+        found = find(session.model, what.text, overlapping=True, index=session.index)
+        places = {match.root.position for match in found if match.root.scope is scope}
+        return [number for number, position in enumerate(text.positions) if position in places]
