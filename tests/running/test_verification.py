@@ -551,7 +551,7 @@ def test_rounding_that_the_base_shows_itself_is_no_difference(worker: Worker) ->
     found = compared(base, amplifying(fused=True), worker)
     assert found.equal
     (note,) = found.notes
-    assert note.startswith('"y" differs by rounding: the base itself differs as much')
+    assert note.startswith('"y" differs by rounding: the base itself changes as much')
     assert not compared(base, base, worker).notes
     for factor in (1.01, -1.0):
         assert compared(base, amplifying(fused=True, factor=factor), worker).failed
