@@ -194,10 +194,15 @@ class _Costs:
         macs, flops = texts(whole)
         if not details:
             refs, works = [], []
+        # Where functions are inlined, the names of their constants are not those of the model, so their nodes use them.
+        functions = [scope for scope in index_of(model).scopes if scope.kind == "function"] if details else []
+        inside = [ref for scope in functions for ref in _nodes(scope)]
         constants = list(held_constants(index_of(model)))
         use = WeightUse(model, constants if details else ())
-        weights = [use.take(ref) for ref in refs]
-        scopes = [scopes_of(ref.node) for ref in refs]
+        weights = [use.take(ref) for ref in (*refs, *inside)]
+        scopes = [scopes_of(ref.node) for ref in (*refs, *inside)]
+        kinds = [[_name_of(ref)] for ref in (*refs, *inside)]
+        all_works = (*works, *[None] * len(inside))
         totals = weight_totals(constants)
         return Cost(
             macs=macs,
@@ -210,8 +215,8 @@ class _Costs:
             unknown=tuple([Unknown(name, count, why) for (name, why), count in sorted(self._unknown.items())]),
             unsized=self._unsized,
             notes=self._types.notes,
-            operators=_groups([[_name_of(ref)] for ref in refs], works, weights, use.rest),
-            scopes=_groups(scopes, works, weights, use.rest) if any(scopes) else (),
+            operators=_groups(kinds, all_works, weights, use.rest),
+            scopes=_groups(scopes, all_works, weights, use.rest) if any(scopes) else (),
             nodes=tuple([self._node(ref, work, sizes) for ref, work in zip(refs, works, strict=True) if any(work)]),
         )
 
@@ -368,17 +373,24 @@ def _name_of(ref: NodeRef) -> str:
 
 
 def _groups(
-    groups: Sequence[Sequence[str]], works: Sequence[Work], weights: Sequence[int], rest: int
+    groups: Sequence[Sequence[str]], works: Sequence[Work | None], weights: Sequence[int], rest: int
 ) -> tuple[GroupCost, ...]:
-    """Return the sum of each group, given the groups of each node; those with most operations first."""
-    members_of: dict[str, list[tuple[Work, int]]] = {}
+    """Return the sum of each group, given the groups of each node; those with most operations first.
+
+    The work of nodes that are not counted, since others are in their place, is None.
+    """
+    members_of: dict[str, list[tuple[Work | None, int]]] = {}
     for names, work, size in zip(groups, works, weights, strict=True):
-        for name in names or ("",):
-            members_of.setdefault(name, []).append((work, size))
-    sums = [(name, len(each), sum_work([work for work, _ in each]), sum([size for _, size in each]))
-            for name, each in members_of.items() if name]  # fmt: skip
-    sums.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
-    others = members_of.get("", [])
-    if others or rest:
-        sums.append(("", len(others), sum_work([work for work, _ in others]), sum([each[1] for each in others]) + rest))
-    return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in sums])
+        if work is not None or size:
+            for name in names or ("",):
+                members_of.setdefault(name, []).append((work, size))
+    sums = {
+        name: ([work for work, _ in each if work is not None], sum([size for _, size in each]))
+        for name, each in members_of.items()
+    }
+    others, left = sums.pop("", ([], 0))
+    totals = [(name, len(each), sum_work(each), size) for name, (each, size) in sums.items()]
+    totals.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
+    if others or left or rest:
+        totals.append(("", len(others), sum_work(others), left + rest))
+    return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in totals])

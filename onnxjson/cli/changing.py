@@ -245,8 +245,6 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
-    if not brings and not request.with_external:
-        external_files.refuse_left_behind(model, path, place, "add --with-external to copy that file, or ")
     largest = _LARGEST if changed.is_big else MESSAGE_BYTES
     moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights

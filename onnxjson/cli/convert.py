@@ -92,6 +92,9 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
     A data file written for it, `data_name` unless the options name one, is removed if the body fails to save the model.
     """
     changed = _internalize(model, source, moves)
+    if not moves.with_external:
+        advice = "add --with-external to copy that file, or "
+        external_files.refuse_left_behind(changed, source, place, advice)
     if not moves.externalize:
         _check_size(changed, place, form, moves)
         _copy(changed, source, place, moves)
@@ -127,12 +130,6 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
             output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
         if outside := sum([is_external(tensor) for tensor in tensors_of(changed)]):
             output.talk(f"{output.counted(outside, 'constant')} already in other files; --internalize moves them too")
-    if not moves.with_external:
-        for location in external_files.left_behind(changed, source, place):
-            output.warn(
-                f"weights of the model remain in {output.quoted(location)} next to {source}; "
-                f"copy that file to {place.parent}/, or add --with-external"
-            )
 
 
 def _internalize(model: Model, source: Path, moves: Moves) -> Model:
@@ -232,6 +229,8 @@ def convert_command(
             write_stdout(model, form, lossy=lossy, weights=weights)
         return
     data_name = f"{stem(place.name)}.data"
+    if not (moves.internalize or moves.with_external):
+        external_files.refuse_lost(loaded.model, source, place)
     with (
         checking.of_failed_writing(source, loaded),
         moved(loaded.model, source, place, form, moves, data_name=data_name) as model,

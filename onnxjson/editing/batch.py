@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["SetBatchSize"]
 
 _SHOWN: Final = 8
+_DRAWING: Final = frozenset({"RandomNormal", "RandomUniform"})
+"""Operators with random numbers of a fixed shape."""
 _STAND_IN: Final = 10007
 """A prime number that no shape contains, in place of a batch that has no size."""
 
@@ -135,6 +137,11 @@ def resize(
         raise EditError(_refusal(wrong, noun))
     workspace.is_forced |= partial
     notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
+    drawing = [] if mixes else [ref for ref in workspace.index.nodes() if ref.node.op_type in _DRAWING]
+    notes += [
+        f"{ref.address} ({visible(ref.node.op_type or '')}) draws one set of random numbers for all samples"
+        for ref in drawing
+    ]
     return [*notes, *remarks, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 

@@ -14,6 +14,7 @@ BATCH: Final = "\0batch"
 """The factor that is the batch; no dimension can have this name."""
 
 MIXED: Final = "it puts samples together"
+PAIRED: Final = "it pairs every sample with every other"
 OTHER_AXIS: Final = "another axis is where that dimension is"
 BATCH_LATER: Final = "that dimension is not the first axis here"
 UNKNOWN_SHAPE: Final = "the shape of an input is not known"
@@ -35,6 +36,10 @@ class BlockedError(Exception):
 
 class MixedError(BlockedError):
     """A node would mix samples, or needs the batch where it is not; its operator says so, whatever its sizes are."""
+
+
+class LostError(BlockedError):
+    """A node gets no further because of another one, which has its own reason."""
 
 
 def axis_of(factors: Iterable[Factor]) -> Axis:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from onnxjson.editing.batch_axes import Axes, Axis, BlockedError, has_batch, refuse_batch
+from onnxjson.editing.batch_axes import Axes, Axis, BlockedError, LostError, has_batch, refuse_batch
 from onnxjson.editing.batch_tracing import BodyRule, Call, Outputs
 from onnxjson.model.index import Scope
 
@@ -81,7 +81,8 @@ def _body_outputs(call: Call, body: Scope) -> list[Axes]:
     for name in body.output_names:
         axes = call.tracer.axes(body, name or "")
         if axes is None:
-            raise BlockedError("the shape of an output of its body is not known")
+            is_lost = call.tracer.has_batch(body, name or "")
+            raise (LostError if is_lost else BlockedError)("the shape of an output of its body is not known")
         output_axes.append(axes)
     return output_axes
 

@@ -225,6 +225,7 @@ def _tile(call: Call) -> Outputs:
         if value == 1:
             result.append(axis)
         elif isinstance(value, int):
+            call.refuse_mixing([axis], "it repeats the samples")
             result.append(axis_of([value, *axis]) if has_batch(axis) else None)
         else:
             result.append(axis_of([*value, *axis]) if value is not None and has_batch(value) else None)

@@ -12,10 +12,12 @@ from typing import Final, NamedTuple
 from onnxjson.editing.batch_axes import (
     BATCH,
     MIXED,
+    PAIRED,
     UNKNOWN_SHAPE,
     Axes,
     Axis,
     BlockedError,
+    LostError,
     MixedError,
     axis_of,
     has_batch,
@@ -453,17 +455,20 @@ class Tracer:
                     continue
                 sizes = self.sizes(call.scope, name)
                 complete = None if axes is None else self._completed(name, axes, sizes)
+                if not self.mixes and sum(axis.count(BATCH) for axis in complete or ()) > 1:
+                    raise MixedError(PAIRED)
                 if complete is None or any(map(has_batch, complete)):
                     axes_of[name] = complete
                 elif None in (sizes or (None,)) and not any(map(_is_unknown, complete)):
                     self._resolved[call.scope][name] = complete
         except BlockedError as blocked:
-            if children or self._is_concerned(call):
+            if not isinstance(blocked, LostError) and (children or self._is_concerned(call)):
                 self.problems[call.ref.address] = str(blocked)
                 slot = self._rules.shape_inputs.get(call.node.op_type or "")
                 self.is_foldable |= slot is not None and call.is_foldable(slot)
                 if isinstance(blocked, MixedError):
                     self.mixed[call.ref.address] = str(blocked)
+            if children or self._is_concerned(call):
                 axes_of.update(dict.fromkeys([name for name in call.node.output if name]))
 
     def _outputs(self, call: Call, children: list[Scope]) -> Outputs:

@@ -158,10 +158,10 @@ def urgency(each: ModelResult) -> tuple[bool, bool]:
     return each.passes, state_of(each) == "ok"
 
 
-def state_of(each: ModelResult) -> str:
+def state_of(model: ModelResult) -> str:
     """Return "error", "warning" or "ok"."""
-    is_uncompared = each.outputs is not None and each.outputs.verdict == "not-compared"
-    return "error" if not each.passes else "warning" if each.findings or each.problems or is_uncompared else "ok"
+    is_uncompared = model.outputs is not None and model.outputs.verdict == "not-compared"
+    return "error" if not model.passes else "warning" if model.findings or model.problems or is_uncompared else "ok"
 
 
 def _numbers(each: ModelResult, cell: Callable[[str], str]) -> list[str]:
@@ -198,18 +198,18 @@ def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
     yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
     ordered = sorted(enumerate(result.models), key=lambda pair: urgency(pair[1]))
     rows = [
-        (f'{_SIGNS[state_of(each)]} <a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
-        for number, each in ordered
+        (f'{_SIGNS[state_of(model)]} <a href="#m{number}">{page_code(model.name)}</a>', _page_row(model))
+        for number, model in ordered
     ]
     yield from page_table(_OVERVIEW, rows) if rows else ()
-    for number, each in ordered:
-        yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
-        yield f"<p>{html.escape(each.outputs.text)}</p>\n" if each.outputs is not None else ""
-        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
-        yield from _page_list("Findings", map(_page_finding, by_severity(each.findings)))
-        yield from _page_list("Budgets", map(_page_verdict, each.verdicts))
-        yield from _page_list("Not counted", map(page_text, _cost_problems(each)))
-        yield diffs.get(each.name, "") + "</section>\n"
+    for number, model in ordered:
+        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
+        yield f"<p>{html.escape(model.outputs.text)}</p>\n" if model.outputs is not None else ""
+        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
+        yield from _page_list("Findings", map(_page_finding, by_severity(model.findings)))
+        yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
+        yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
+        yield diffs.get(model.name, "") + "</section>\n"
 
 
 def _page_row(each: ModelResult) -> list[str]:

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.document import Attribute, Model, Node, Tensor, TensorType, Type, ValueInfo
 from onnxjson.model.errors import Finding, OnnxJsonError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.operator_checks import dtype_of_type, produced_dtype
 from onnxjson.model.operators import plain_domain, table_signature
+from onnxjson.model.walking import Body, rebuild
 
 ONNX_CODES: Final = ("check-model", "check-shapes")
 """Codes of the findings of onnx."""
@@ -48,6 +49,7 @@ def independent_errors(index: Index, found: Sequence[Finding], infer: Infer) -> 
     folded = Folded(index, found)
     mended: set[int] = set()
     with suppress(OnnxJsonError):  # Then the first findings remain.
+        _add_beside(index, folded, infer)
         types = infer(index.model)[0] if folded.failing_nodes() else {}
         for _ in range(ROUNDS):
             if not folded.failing_nodes() - mended:
@@ -60,6 +62,37 @@ def independent_errors(index: Index, found: Sequence[Finding], infer: Infer) -> 
             message = f"shape inference was asked {ROUNDS} times, and other nodes failed each time; there may be more"
             return (*folded.findings(), Finding(severity="warning", code="check-unfinished", message=message))
     return folded.findings()
+
+
+def _add_beside(index: Index, folded: "Folded", infer: Infer) -> None:
+    """Add the errors beside one in a subgraph: onnx ends the node around it there, and skips its other subgraphs."""
+    replaced: set[tuple[Scope, int]] = set()
+    for _ in range(ROUNDS):
+        failing = folded.failing_inside()
+        if failing <= replaced:
+            return
+        replaced |= failing
+        folded.add_beside(infer(_without(index, replaced))[1], {_outermost_owner(scope) for scope, _ in replaced})
+
+
+def _without(index: Index, replaced: set[tuple[Scope, int]]) -> Model:
+    """Return a model in which some nodes compute nothing; positions stay."""
+
+    def change(scope: Scope, graph: Body) -> Body:
+        nodes = [_nothing(at) if (scope, at) in replaced else node for at, node in enumerate(graph.node)]
+        return replace(graph, node=tuple(nodes))
+
+    return rebuild(index, change)
+
+
+def _nothing(position: int) -> Node:
+    value = Attribute(name="value", type=ATTRIBUTE_TYPES["TENSOR"], t=Tensor(data_type=1, raw_data=bytes(4)))
+    return Node(op_type="Constant", output=(f"replaced {position}",), attribute=(value,))
+
+
+def _outermost_owner(scope: Scope) -> NodeRef | None:
+    """Return the node of the main graph that a subgraph is in."""
+    return next((each.owner for each in reversed([*scope.chain()]) if each.owner is not None), None)
 
 
 def _mended(model: Model, positions: set[int], types: Mapping[str, Type]) -> Model:
@@ -76,8 +109,7 @@ def _mended(model: Model, positions: set[int], types: Mapping[str, Type]) -> Mod
             if name and known:
                 with_shape = [each for each in known if each.tensor_type is None or each.shape is not None]
                 inputs[name] = types[name] = next(iter([*with_shape, *known]))
-        value = Attribute(name="value", type=ATTRIBUTE_TYPES["TENSOR"], t=Tensor(data_type=1, raw_data=bytes(4)))
-        nodes[position] = Node(op_type="Constant", output=(f"replaced {position}",), attribute=(value,))
+        nodes[position] = _nothing(position)
     others = {name for node in nodes for name in node.output} | {each.name for each in graph.input}
     added = [ValueInfo(name=name, type=known) for name, known in inputs.items() if name not in others]
     return replace(model, graph=replace(graph, node=tuple(nodes), input=(*graph.input, *added)))
@@ -113,6 +145,28 @@ class Folded:
         found = [_MAIN_NODE.match(each.address) for each in self._kept if each.severity == "error"]
         return {int(each[1]) for each in found if each is not None}
 
+    def failing_inside(self) -> set[tuple[Scope, int]]:
+        """Return the nodes of subgraphs that have errors."""
+        places = [self._place(each.address) for each in self._kept if each.severity == "error"]
+        return {each for each in places if each is not None and _outermost_owner(each[0]) is not None}
+
+    def _place(self, address: str) -> tuple[Scope, int] | None:
+        node = _NODE.match(address)
+        scope = None if node is None else self._scopes.get(node[1])
+        return None if node is None or scope is None else (scope, int(node[2]))
+
+    def add_beside(self, findings: Sequence[Finding], around: set[NodeRef | None]) -> None:
+        """Add errors of a model in which nodes of subgraphs are replaced: those in other places in the nodes around."""
+        kept = {each.address for each in self._kept}
+        new: list[Finding] = []
+        for finding in findings:
+            place = self._place(finding.address)
+            if place is None or finding.address in kept or self._cause(self._followed, finding.address) is not None:
+                continue
+            owner = _outermost_owner(place[0])
+            new += [finding] if owner is not None and owner in around else []
+        self._add(new, _Followed(self._index))
+
     def add_hidden(self, findings: Sequence[Finding]) -> None:
         """Add errors of a model in which the nodes with errors so far are replaced."""
         followed = _Followed(self._index)
@@ -141,10 +195,8 @@ class Folded:
         return tuple(kept)
 
     def _cause(self, followed: "_Followed", address: str) -> int | None:
-        node = _NODE.match(address)
-        if node is None or node[1] not in self._scopes:
-            return self._elements.get(address)
-        return followed.cause(self._scopes[node[1]], int(node[2]))
+        place = self._place(address)
+        return self._elements.get(address) if place is None else followed.cause(*place)
 
     def _add(self, found: Sequence[Finding], followed: "_Followed") -> None:
         for finding in found:
@@ -160,9 +212,9 @@ class Folded:
     def _follow(self, address: str, followed: "_Followed") -> None:
         """Let what depends on the element of the next finding follow from it."""
         cause = len(self._kept)
-        node, value = _NODE.match(address), _VALUE.fullmatch(address)
-        if node is not None and node[1] in self._scopes:
-            followed.add(self._scopes[node[1]], int(node[2]), cause=cause)
+        place, value = self._place(address), _VALUE.fullmatch(address)
+        if place is not None:
+            followed.add(*place, cause=cause)
         elif value is not None and value[1] in self._scopes:
             self._elements.setdefault(address, cause)
             followed.add_value(self._scopes[value[1]], value[2], int(value[3]), cause=cause)

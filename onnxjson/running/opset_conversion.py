@@ -48,6 +48,9 @@ NEWER_VALUES: Final[dict[tuple[str | None, bytes | None], int]] = {
 }
 """Operators and values of attributes -> the version that added the value; no schema or adapter of onnx knows these."""
 
+_RESIZE_MODES: Final = 11
+"""The version of the operators that lets Resize choose how coordinates are transformed."""
+
 _HIDDEN: Final = "onnxjson.hidden"
 
 
@@ -64,7 +67,26 @@ def convert_version(model: "ModelProto", version: int) -> "ModelProto":
     for node in nodes_of(converted.graph):
         if node.domain == _HIDDEN:
             node.domain = ""
+    if old < _RESIZE_MODES <= version:
+        _keep_coordinates(converted.graph, {})
     return converted
+
+
+def _keep_coordinates(graph: "GraphProto", constants: "Mapping[str, TensorProto]") -> None:
+    """State what Resize and Upsample did up to opset 10, where the defaults of later versions are other ones."""
+    from onnx import helper, numpy_helper
+
+    constants = {**constants, **constants_of(graph)}
+    for node in graph.node:
+        for inner in bodies_of(node):
+            _keep_coordinates(inner, constants)
+        if node.op_type != "Resize" or node.domain:
+            continue
+        node.attribute.append(helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
+        if all(each.name != "mode" or each.s == b"nearest" for each in node.attribute):
+            scales = constants.get(node.input[2])
+            shrinks = scales is not None and bool((numpy_helper.to_array(scales) < 1).any())
+            node.attribute.append(helper.make_attribute("nearest_mode", "ceil" if shrinks else "floor"))
 
 
 class _Hiding:

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.constants import RANDOM
-from onnxjson.model.operators import operator_signature
+from onnxjson.model.operators import operator_signature, since_version
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 _ROUNDS: Final = 8
 """How deep definitions may use operators that have definitions."""
+
+_REDEFINED: Final = frozenset({"GroupNormalization"})
+"""Operators that mean something else in a newer version, for which onnx has no conversion."""
 
 _CAST_LIKE: Final = "CastLike"
 
@@ -33,13 +36,35 @@ def expand(model: "ModelProto", old: int, version: int) -> "ModelProto":
         is_cast = casts and _cast(model.graph, {})
         missing = _missing(model, old, version)
         if missing:
+            inner = _inner_types(model.graph)
+            count = len(model.graph.value_info)
+            model.graph.value_info.extend(inner)
             model = inliner.inline_selected_functions(model, missing, inline_schema_functions=True)
+            del model.graph.value_info[count : count + len(inner)]
         elif not is_cast:
             break
-    if any(name not in before for node in model.graph.node for name in node.output):
+    if any(name not in before for node in nodes_of(model.graph) for name in node.output):
         _split_evenly(model.graph, before, version)
-        _know_axes(model.graph, before)
+        _know_axes(model.graph, before, {})
     return model
+
+
+def _inner_types(graph: "GraphProto") -> "list[ValueInfoProto]":
+    """Return the types of values in subgraphs, which the inliner reads from the main graph only.
+
+    A name with several types is left out: the inliner then refuses the model.
+    """
+    known = {each.name for each in (*graph.input, *graph.value_info, *graph.output)}
+    types_by_name: dict[str, list[ValueInfoProto]] = {}
+    for node in nodes_of(graph):
+        for inner in bodies_of(node):
+            for each in (*inner.input, *inner.value_info, *inner.output):
+                types_by_name.setdefault(each.name, []).append(each)
+    return [
+        types[0]
+        for name, types in types_by_name.items()
+        if name not in known and len({each.type.SerializeToString(deterministic=True) for each in types}) == 1
+    ]
 
 
 def typed(model: "ModelProto") -> "ModelProto":
@@ -79,7 +104,7 @@ def constants_of(graph: "GraphProto") -> "dict[str, TensorProto]":
 
 
 def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str]]:
-    """Return the operators that have a definition and do not exist in an older version; state their attributes."""
+    """Return the operators with a definition that an older version lacks or has otherwise; state their attributes."""
     from onnx import defs
 
     functions = {each.name for each in model.functions if not each.domain}
@@ -87,7 +112,10 @@ def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str
     for name in sorted(
         {node.op_type for node in nodes_of(model.graph) if not node.domain}.difference(functions, RANDOM)
     ):
-        if operator_signature("", name, old) is None or operator_signature("", name, version) is not None:
+        if operator_signature("", name, old) is None or (
+            operator_signature("", name, version) is not None
+            and (name not in _REDEFINED or since_version("", name, old) == since_version("", name, version))
+        ):
             continue
         schema = defs.get_schema(name, old, "")
         if name == _CAST_LIKE or not (schema.has_function or schema.has_context_dependent_function):  # type: ignore[attr-defined]
@@ -146,18 +174,23 @@ def remove_attributes(node: "NodeProto", names: list[str]) -> None:
     node.attribute.extend(kept)
 
 
-def _know_axes(graph: "GraphProto", before: set[str]) -> None:
-    """Replace axes that a definition computes from the rank of a value by constants, which adapters need."""
+def _know_axes(graph: "GraphProto", before: set[str], around: Mapping[str, int]) -> None:
+    """Replace axes that a definition computes from the rank of a value by constants, which adapters need.
+
+    `around` has the ranks of the values around a subgraph.
+    """
     import numpy
     from onnx import helper, numpy_helper
 
     inputs = (*graph.input, *graph.value_info)
-    ranks = {
+    ranks = dict(around) | {
         each.name: len(each.type.tensor_type.shape.dim) for each in inputs if each.type.tensor_type.HasField("shape")
     }
     known: dict[str, numpy.ndarray] = {}
     shapes: dict[str, int] = {}
     for node in graph.node:
+        for inner in bodies_of(node):
+            _know_axes(inner, before, ranks)
         output = node.output[0] if node.output else ""
         if node.domain or output in before:
             continue

@@ -94,7 +94,8 @@ class _Precision:
     def _follow(self, node: Node, constants: Collection[str]) -> None:
         before = looser([self._computed.get(name, EXACT) for name in consumed_names(node)])
         operator = node.op_type if not plain_domain(node.domain) else ""
-        data = node.input[0] if node.input else ""
+        # Scores that are joined with other values keep the floor of their range, which is little for those.
+        copied = node.input if operator == "Concat" else node.input[:1]
         for slot, name in enumerate(node.output):
             dtype = self._dtypes.get(name) or self._dtype(node, slot)
             self._dtypes[name] = dtype
@@ -102,8 +103,8 @@ class _Precision:
                 continue
             if operator in _BOUNDED:
                 self._ranges[name] = 1.0
-            elif operator in _COPYING and data in self._ranges:
-                self._ranges[name] = self._ranges[data]
+            elif operator in _COPYING and (ranges := [self._ranges[each] for each in copied if each in self._ranges]):
+                self._ranges[name] = max(ranges)
             computed_here = EXACT
             if operator in _QUANTIZING or (node.op_type or "").startswith("QLinear"):
                 computed_here = QUANTIZED

@@ -38,6 +38,15 @@ _STRAY_SHARE: Final = 1e-4
 
 _STRAY_TIMES: Final = 10
 
+_FEW: Final = 3
+"""Number of elements beside which a single great one is no mask."""
+
+_SURROUNDING: Final = 16
+"""Number of elements other than 0 that have a scale of their own; see `_surroundings`."""
+
+_LEAST_SHARE: Final = 1e-4
+"""Least scale of an element, as a share of that of its tensor."""
+
 _WORD: Final = re.compile(r"\w+")
 
 _ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
@@ -141,9 +150,8 @@ def unpacked_values(data: bytes) -> dict[str, Value]:
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
     """Elements are close where ``|base - target| <= absolute + relative * |base| + of_scale * scale``.
 
-    The last part allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. The
-    scale is the greatest ``|base|`` without masks: if several elements are about equally large and all others at most
-    a hundredth of that, the large ones are ignored. So the -3.4e38 or -10000 of an attention mask does not hide errors.
+    The last part allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. For the
+    scale of an element see `_surroundings`.
     """
 
     absolute: float = 0.0
@@ -175,7 +183,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     nonfinite: int = 0
     """Number of elements that are NaN or infinite in one array and different in the other."""
     scale: float | None = None
-    """Magnitude of the elements of the base; see `Tolerance`."""
+    """Magnitude of the elements of the base: the greatest without masks."""
+    excess: float = 0.0
+    """Maximum of ``|base - target|`` as a multiple of what is allowed for the element."""
     largest_absolute: float | None = None
     """Maximum of ``|base - target|``."""
     largest_relative: float | None = None
@@ -238,10 +248,10 @@ def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance |
         return _exact(base, numpy.asarray(base != target, bool))
     if tolerance is None:
         tolerance = tolerance_of((base.dtype.name, target.dtype.name))
-    if base.dtype.kind in "biu" and target.dtype.kind in "biu":
-        return _integers(base, target, tolerance)
     wide = numpy.complex128 if "c" in (base.dtype.kind, target.dtype.kind) else numpy.float64
     with numpy.errstate(all="ignore"):
+        if base.dtype.kind in "biu" and target.dtype.kind in "biu":
+            return _integers(base, target, tolerance)
         return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance)
 
 
@@ -280,7 +290,10 @@ def _floats(
     sizes = numpy.abs(one)
     gaps = numpy.where(finite, numpy.abs(one - other), 0.0)
     scale = _scale(sizes[finite & (sizes > 0)])
-    allowed = tolerance.absolute + tolerance.relative * sizes + tolerance.of_scale * scale
+    allowed = tolerance.absolute + tolerance.relative * sizes
+    if (gaps > allowed).any():
+        around = _surroundings(numpy.where(finite & (sizes <= scale), sizes, 0.0).reshape(base.shape), scale)
+        allowed += tolerance.of_scale * around.reshape(-1)
     close = same | (finite & (gaps <= allowed))
     half = ~same & ~finite
     outside, stray = int((~close).sum()), 0
@@ -297,6 +310,7 @@ def _floats(
     return msgspec.structs.replace(
         counted,
         scale=scale,
+        excess=float(numpy.divide(gaps, allowed, where=gaps > 0, out=numpy.zeros_like(gaps)).max()),
         largest_absolute=float(gaps.max()),
         largest_relative=float(ratios.max()) if ratios.size else math.inf if gaps.any() else 0.0,
         largest_ulp=_ulp(base.reshape(-1)[finite], target.reshape(-1)[finite]),
@@ -306,13 +320,43 @@ def _floats(
 
 
 def _scale(sizes: "NDArray[Any]") -> float:
+    """Return the greatest magnitude without masks, such as the -10000, -1e9 or -3.4e38 of attention.
+
+    A mask is about equally large everywhere, and a hundred times as large as all others; a single element, a thousand
+    times.
+    """
     if not sizes.size:
         return 0.0
     largest = float(sizes.max())
     others = sizes[sizes < 0.98 * largest]
-    if others.size and sizes.size - others.size > 1 and float(others.max()) < largest / 100:
+    is_several = sizes.size - others.size > 1
+    if others.size > (0 if is_several else _FEW) and float(others.max()) < largest / (100 if is_several else 1000):
         return float(others.max())
     return largest
+
+
+def _surroundings(sizes: "NDArray[Any]", scale: float) -> "NDArray[Any]":
+    """Return the scale of each element: the least, over the axes, of the greatest magnitude at its index of the axis.
+
+    So scores from 0 to 1 are not measured by the coordinates of pixels that they are joined with. An index with few
+    elements says nothing of their scale, and `_LEAST_SHARE` of that of the tensor remains: joined parts may be
+    computed from each other.
+
+    Args:
+        sizes: magnitudes; 0 for those that do not count, such as masks.
+        scale: the greatest that counts.
+    """
+    import numpy
+
+    around = numpy.full(sizes.shape, scale)
+    for axis in range(sizes.ndim):
+        others = tuple([each for each in range(sizes.ndim) if each != axis])
+        if sizes.shape[axis] == 1 or sizes.size < _SURROUNDING * sizes.shape[axis]:
+            continue
+        enough = numpy.count_nonzero(sizes, axis=others, keepdims=True) >= _SURROUNDING
+        greatest = sizes.max(axis=others, keepdims=True)
+        numpy.minimum(around, numpy.where(enough, numpy.maximum(greatest, _LEAST_SHARE * scale), scale), out=around)
+    return around
 
 
 def _ulp(base: "NDArray[Any]", target: "NDArray[Any]") -> int | None:

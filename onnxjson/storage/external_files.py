@@ -99,6 +99,18 @@ def refuse_left_behind(model: Model, source: Path, place: Path, advice: str = ""
         )
 
 
+def refuse_lost(model: Model, source: Path, place: Path) -> None:
+    """Raise OutputError if the model has lost weights that are not next to `place`, in another folder, either."""
+    if place.parent.resolve() == source.parent.resolve():
+        return
+    for location in locations(model):
+        if not any([os.path.lexists(each.parent / location) for each in (source, place)]):
+            raise OutputError(
+                f"nothing was written: the weights in {visible(location, None)!r} are not next to "
+                f"{visible(str(source), None)}; put that file there or in {visible(str(place.parent), None)}/"
+            )
+
+
 def in_own_file(tensor: Tensor, folder: Path) -> Tensor:
     """Return a big tensor as a reference to its bytes in the file of its model, in `folder`; others unchanged.
 

@@ -89,6 +89,17 @@ def test_functions_count_as_their_bodies() -> None:
     assert (cost.flops, cost.unknown) == (16, ())
 
 
+def test_constants_in_functions_belong_to_the_operators_that_use_them() -> None:
+    model = parsed(
+        'g (float[4] x) => (float[4] y) {h = own.Shift(x) y = own.Shift(h)}\n'
+        '<domain: "own", opset_import: ["": 21]> Shift (a) => (c) {k = Constant<value = float[4] {1, 2, 3, 4}>()'
+        " b = Relu(a) c = Add(b, k)}", imports="own"
+    )  # fmt: skip
+    cost = cost_of(model)
+    found = {each.name: (each.nodes, each.weight_bytes) for each in cost.operators}
+    assert found == {"Add": (2, 16), "Relu": (2, 0), "Constant": (2, 0)}
+
+
 def test_types_that_the_model_does_not_state_are_inferred() -> None:
     model = parsed("g (float[2,3] x, float[3,5] w) => (float[2,5] y) {h = MatMul(x, w) y = Relu(h)}")
     assert (cost_of(model).macs, cost_of(model).unknown) == (30, ())

@@ -261,16 +261,32 @@ def test_slashes_in_names_are_no_comments(text: Path) -> None:
     assert "comment" not in run("convert", text, "-o", text.with_name("m.onnx")).stderr
 
 
-def test_external_data_that_must_go_along_is_named(binary: Path) -> None:
+@pytest.mark.parametrize("name", ["m.onnx", "m.onnx.json"])
+def test_external_data_is_not_left_behind(binary: Path, name: str) -> None:
     model = onnx.load(binary)
     onnx.save(model, binary, save_as_external_data=True, location="w.bin", size_threshold=100)
-    folder = binary.with_name("elsewhere")
-    folder.mkdir()
-    result = run("convert", binary, "-o", folder)
-    assert result.exit_code == 0
-    assert f"onnxjson: warning: weights of the model remain in 'w.bin' next to {binary}; copy" in result.stderr
-    assert result.stderr.count("warning") == 1
+    (folder := binary.with_name("elsewhere")).mkdir()
+    result = run("convert", binary, "-o", folder / name)
+    assert result.exit_code == 73
+    assert f"the result needs the weights in 'w.bin' next to {binary}" in result.stderr
+    assert "add --with-external" in result.stderr
+    assert not list(folder.iterdir())
     assert "warning" not in run("convert", binary).stderr
+    assert run("convert", binary, "--with-external", "-o", folder / name).exit_code == 0
+    assert {each.name for each in folder.iterdir()} == {name, "w.bin"}
+
+
+def test_a_model_that_lost_its_external_data_is_not_moved_away_from_it(binary: Path) -> None:
+    model = onnx.load(binary)
+    onnx.save(model, binary, save_as_external_data=True, location="w.bin", size_threshold=100)
+    (folder := binary.with_name("elsewhere")).mkdir()
+    binary.with_name("w.bin").rename(binary.with_name("kept.bin"))
+    result = run("convert", binary, "-o", folder / "m.onnx.json")
+    assert result.exit_code == 73
+    assert f"the weights in 'w.bin' are not next to {binary}; put that file there or in {folder}/" in result.stderr
+    assert not list(folder.iterdir())
+    binary.with_name("kept.bin").rename(folder / "w.bin")
+    assert run("convert", binary, "-o", folder / "m.onnx.json").exit_code == 0
 
 
 def test_orphaned_metadata_is_refused_and_dropped_on_request(tmp_path: Path) -> None:

@@ -341,7 +341,15 @@ def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() 
         ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*puts samples together"),
         ("y = Softmax <axis = 0> (x)", "Softmax.*puts samples together"),
         ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes that dimension"),
-        ("t = Transpose(x) y = MatMul(x, t)", None),
+        ("t = Transpose(x) y = MatMul(x, t)", "MatMul.*pairs every sample with every other"),
+        ("n = Abs(x) t = Transpose(n) y = Gemm(x, t)", "Gemm.*pairs every sample with every other"),
+        ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs every sample"),
+        ("a = ReduceSum <axes = [1]> (x) b = Transpose(a) y = Add(a, b)", r"Add\).*pairs every sample"),
+        (
+            "b = ReduceSum <axes = [1]> (x) a = ReduceSum <axes = [1], keepdims = 0> (x) y = Add(b, a)",
+            r"Add\).*pairs every sample",
+        ),
+        ("i = ArgMax <axis = 1, keepdims = 0> (x) y = Gather <axis = 1> (x, i)", "Gather.*pairs every sample"),
         ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*puts samples together"),
         ("y = local.Op(x)", "local:Op"),
         ("y = Concat <axis = 0> (x, x)", "Concat.*puts samples together"),
@@ -349,22 +357,52 @@ def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() 
         ("y = NonZero(x)", "NonZero"),
         ("s = Constant <value = float[2] {2.0, 1.0}> () y = Resize(x, , s)", "Resize.*scales the number of samples"),
         ("p = Constant <value = int64[4] {1, 0, 0, 0}> () y = Pad(x, p)", "Pad.*adds samples"),
-        ("r = Constant <value = int64[2] {2, 1}> () y = Tile(x, r)", None),
+        ("r = Constant <value = int64[2] {2, 1}> () y = Tile(x, r)", "Tile.*repeats the samples"),
     ],
 )
-def test_sbi4onnx_what_cannot_be_followed_is_listed_and_nothing_changes(body: str, words: str | None) -> None:
+def test_sbi4onnx_what_cannot_be_followed_is_listed_and_nothing_changes(body: str, words: str) -> None:
     model = model_of(
         f'<ir_version: 10, opset_import: ["" : 12, "local" : 1]> g (float[1,4] x) => (float[?,?] y) {{ {body} }}'
     )
-    if words is None:
-        # Every sample with every other one: rows and columns are both samples.
-        assert _types(apply(model, SetBatchSize(size=3)))[0] == "float32[3,4]"
-        return
     with pytest.raises(EditError, match=words):
         apply(model, SetBatchSize(size=3))
     result = run(model, SetBatchSize(size=3, partial=True))
     assert _types(result.model)[0] == "float32[3,4]"
     assert any(note.startswith("not followed: /graph/node/") for note in result.outcomes[0].notes)
+
+
+def test_two_inputs_of_samples_are_not_paired() -> None:
+    model = model_of("g (float[1,4] x, float[1,4] t) => (float[1,1] y) { u = Transpose(t) y = MatMul(x, u) }")
+    for size in (3, "N"):
+        with pytest.raises(EditError, match=r"/graph/node/1 \(MatMul\): it pairs every sample with every other"):
+            apply(model, SetBatchSize(size=size))
+
+
+def test_random_numbers_that_all_samples_share_are_noted() -> None:
+    model = model_of("g (float[1,4] x) => (float[1,4] y) { r = RandomNormal <shape = [1, 4]> () y = Add(x, r) }")
+    notes = run(model, SetBatchSize(size="N")).outcomes[0].notes
+    assert "/graph/node/0 (RandomNormal) draws one set of random numbers for all samples" in notes
+
+
+BLOCKED = """then_branch = t () => (float[1,4] r) { r = Softmax <axis = 0> (x) },
+                       else_branch = e () => (float[1,4] o) { o = Neg(x) }"""
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        f"c = Constant <value = bool {{1}}> () y = If (c) <{BLOCKED}>",
+        """c = Constant <value = int64 {2}> () y = Loop (c, , x) <body = b (int64 i, bool g, float[1,4] v) => (bool h,
+           float[1,4] w) { h = Identity(g) w = Softmax <axis = 0> (v) }>""",
+    ],
+)
+def test_a_node_is_not_blamed_for_one_in_its_body(node: str) -> None:
+    with pytest.raises(EditError) as raised:
+        apply(model_of(f"g (float[1,4] x) => (float[1,4] y) {{ {node} }}"), SetBatchSize(size="N"))
+    text = str(raised.value)
+    assert "(Softmax): it puts samples together" in text
+    assert "of its body" not in text
+    assert "branches" not in text
 
 
 def test_branches_are_followed() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from onnxjson.editing.edits import apply
 from onnxjson.editing.opsets import ConvertOpset
+from onnxjson.editing.workspace import Workspace
 from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index
 from onnxjson.running import opset_conversion
 from tests.editing.graphs import EXPORTED, exported, model_of, require_valid, sample_inputs
 from tests.editing.graphs import run as computed
@@ -203,3 +205,91 @@ def test_declared_sizes_that_still_hold_stay() -> None:
     assert before.graph is not None
     assert after.graph is not None
     assert (after.graph.output, after.graph.value_info) == (before.graph.output, before.graph.value_info)
+
+
+RESIZED = 'g (float[1,1,4,4] x) => (float[1,1,n,m] y) <float[4] s = {1., 1., SCALES}> { y = OP <mode = "MODE"> (x, s) }'
+
+
+@pytest.mark.parametrize("operator", ["Resize", "Upsample"])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("scales", ["2., 2.", "1.7, 2.6", "0.6, 0.4"])
+@pytest.mark.parametrize("version", [11, 18])
+def test_newer_versions_resize_as_opset_10_did(operator: str, mode: str, scales: str, version: int) -> None:
+    if operator == "Upsample" and scales.startswith("0"):
+        return
+    header = f'<ir_version: 5, opset_import: ["" : {10 if operator == "Resize" else 9}]>'
+    text = RESIZED.replace("SCALES", scales).replace("OP", operator).replace("MODE", mode)
+    before = model_of(f"{header}\n{text}")
+    after = apply(before, ConvertOpset(version=version))
+    for seed in range(3):
+        inputs = sample_inputs(before, seed=seed)
+        np.testing.assert_allclose(computed(before, inputs)[0], computed(after, inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_that_computes_something_else_is_refused() -> None:
+    # One node cannot round up along one axis and down along the other.
+    header = '<ir_version: 5, opset_import: ["" : 10]>'
+    text = RESIZED.replace("SCALES", "0.6, 1.7").replace("OP", "Resize").replace("MODE", "nearest")
+    with pytest.raises(EditError, match='something else: "y" differs on random inputs'):
+        apply(model_of(f"{header}\n{text}"), ConvertOpset(version=13))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("r = RandomNormalLike (x) y = HardSwish (r)", "/graph/node/0 draws random numbers"),
+        ("y = HardSwish (x)", ""),
+    ],
+)
+def test_that_results_could_not_be_compared_is_said(line: str, reason: str) -> None:
+    workspace = Workspace(model_of(f"g (float[2,4] x) => (float[2,4] y) {{ {line} }}"))
+    notes = ConvertOpset(version=22).change(workspace).notes
+    assert [each for each in notes if "not compared" in each] == [
+        f"the results were not compared with those before: {reason}" for _ in [reason] if reason
+    ]
+
+
+LOOPED = """g (float[2,4] x) => (float[2,4] y) {
+    n = Constant <value = int64 {2}> ()
+    y = Loop (n, , x) <body = b (int64 i, bool c, float[2,4] v) => (bool d, float[2,4] w) {
+        d = Identity (c) a = Abs (v) w = Gelu (a)
+    }>
+}"""
+SCANNED = """g (float[2,4] x) => (float[2,4] y) {
+    h = Constant <value = float[4] {0, 1, 2, 3}> ()
+    s, y = Scan (h, x) <num_scan_inputs = 1, body = b (float[4] v, float[4] e) => (float[4] w, float[4] o) {
+        k = Constant <value = float[4] {1, 2, 3, 4}> ()
+        g = Gelu (e) w = Add (v, g) o = LayerNormalization (w, k)
+    }>
+}"""
+CHOSEN = """g (float[2,4] x) => (float[2,4] y) {
+    t = Constant <value = bool {1}> ()
+    y = If (t) <
+        then_branch = g () => (float[2,4] r) { a = Abs (x) r = Gelu (a) },
+        else_branch = h () => (float[2,4] s) { m = Neg (x) s = Mish (m) }
+    >
+}"""
+GROUPED = """g (float[2,4,3] x) => (float[2,4,3] y) {
+    s = Constant <value = float[4] {1, 2, 3, 4}> ()
+    b = Constant <value = float[4] {0, 1, 0, 2}> ()
+    y = GroupNormalization <num_groups = 2, epsilon = 0.1> (x, s, b)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [(text, version) for text in (LOOPED, SCANNED, CHOSEN) for version in (17, 13)]
+    + [(GROUPED, version) for version in (20, 18, 17)],
+)
+def test_definitions_replace_operators_in_bodies_and_those_that_are_redefined(text: str, version: int) -> None:
+    before = model_of(f'<ir_version: 10, opset_import: ["" : 21]>\n{text}')
+    workspace = Workspace(before)
+    notes = ConvertOpset(version=version).change(workspace).notes
+    assert not [each for each in notes if "not compared" in each]
+    require_valid(workspace.model)
+    kinds = {ref.node.op_type for ref in Index(workspace.model).nodes()}
+    assert not kinds & {"Gelu", "Mish", "LayerNormalization", "GroupNormalization"} - (
+        {"LayerNormalization"} if version == 17 else set()
+    )
+    inputs = sample_inputs(before)
+    np.testing.assert_allclose(computed(before, inputs)[0], computed(workspace.model, inputs)[0], rtol=1e-4, atol=1e-5)

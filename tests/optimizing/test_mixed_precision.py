@@ -296,3 +296,11 @@ def test_a_long_error_keeps_its_end_with_the_cause() -> None:
     error = f"Load model failed: node {'/block' * 200}: the cause"
     assert one_line(error).startswith("Load model failed")
     assert one_line(error).endswith(" ... " + error[-300:])
+
+
+def test_a_model_without_float32_is_refused() -> None:
+    node = helper.make_node("Add", ["x", "x"], ["y"])
+    values = [helper.make_tensor_value_info(name, TensorProto.INT64, [2]) for name in "xy"]
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    with pytest.raises(PassError, match="nothing to convert: the model has no float32"):
+        made_by(api.from_proto(helper.make_model(graph)), "mixed-precision")

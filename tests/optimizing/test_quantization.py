@@ -227,3 +227,10 @@ def test_a_node_whose_subgraph_uses_a_quantized_value_comes_after_it() -> None:
     made = made_by(model_of(nodes, weights, columns=16), "quantize-dynamic{preprocess=false}")
     assert operators(made)[-1] == "If"
     assert "MatMulInteger" in operators(made)
+
+
+@pytest.mark.parametrize("kind", ["quantize-dynamic", "quantize-static", "quantize-weights"])
+def test_a_model_of_which_nothing_is_quantized_is_refused(kind: str) -> None:
+    relu = model_of([helper.make_node("Relu", ["x"], ["y"])], {}, columns=16)
+    with pytest.raises(PassError, match="nothing to convert: the model has no"):
+        made_by(relu, kind)

@@ -76,6 +76,57 @@ def test_values_of_a_mask_excuse_nothing_beside_them(mask: float) -> None:
     assert compare(base, target).close
 
 
+@pytest.mark.parametrize("mask", [-3.4e38, -1e9])
+def test_one_value_of_a_mask_excuses_nothing_beside_it(mask: float) -> None:
+    base = np.array([[0.5, -2.0, 3.0, 0.1, -0.7, 1.5, 0.9, mask]], np.float32)
+    target = base.copy()
+    target[0, :7] *= -1
+    found = compare(base, target)
+    assert (found.outside, found.scale) == (7, 3.0)
+    assert compare(base, base * np.float32(1 + 1e-6)).close
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_scores_are_not_measured_by_the_boxes_they_are_joined_with(axis: int) -> None:
+    random = np.random.default_rng(0)
+    boxes, scores = random.uniform(0, 640, (4, 5, 20)), random.uniform(0, 1e-3, (4, 5, 20))
+    base = np.concatenate([boxes, scores], axis).astype(np.float32)
+    assert not compare(base, np.concatenate([boxes, scores * 1.5], axis).astype(np.float32)).close
+    moved = scores.copy()
+    moved[1, 2, 3] += 1e-5
+    assert compare(base, np.concatenate([boxes, moved], axis).astype(np.float32)).outside == 1
+    moved[1, 2, 3] = scores[1, 2, 3] + 1e-9
+    assert compare(base, np.concatenate([boxes, moved], axis).astype(np.float32)).close
+
+
+def test_few_elements_have_no_scale_of_their_own() -> None:
+    base = np.full((2, 15), 1e-3, np.float32)
+    base[0] = np.linspace(50, 100, 15)
+    target = base.copy()
+    target[1] += 1e-4
+    assert compare(base, target).close
+    assert not compare(np.repeat(base, 2, axis=1), np.repeat(target, 2, axis=1)).close
+    zeros = np.concatenate([base, np.zeros((1, 15), np.float32)]).repeat(2, axis=1)
+    target = zeros.copy()
+    target[2, 0] = 1e-4
+    assert compare(zeros, target).close
+
+
+def test_joined_parts_may_be_computed_from_each_other() -> None:
+    base = np.full((2, 20), 1e-7, np.float32)
+    base[0] = np.linspace(0.5, 1, 20)
+    target = base.copy()
+    target[1] += 5e-10
+    assert compare(base, target).close
+    target[1] += 5e-9
+    assert not compare(base, target).close
+
+
+def test_excess_is_the_greatest_difference_in_units_of_what_is_allowed() -> None:
+    found = compare(np.array([1.0, 100.0]), np.array([1.5, 101.0]), Tolerance(absolute=0.1, relative=0.1))
+    assert found.excess == pytest.approx(0.5 / 0.2)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, ml_dtypes.int4, np.int8])
 def test_integers_are_exact(dtype: Any) -> None:
     one: NDArray[Any] = np.array([0, 1, 1]).astype(dtype)

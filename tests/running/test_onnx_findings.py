@@ -170,6 +170,35 @@ def test_errors_behind_an_error_are_found_without_types_between_them(worker: Wor
     assert all("'axis' must be in [-3 , 2]. Its actual value is: 7" in each.message for each in found)
 
 
+BRANCHES = """<ir_version: 8, opset_import: ["":18]>
+g (bool c, float[2,3] x) => (float[2,3] y, float[2,3] z) {
+  y = If (c) <
+    then_branch = t () => (float[2,3] a) { a = Softmax<axis=7>(x) },
+    else_branch = e () => (float[2,3] b) {
+      n = Softmax<axis=9>(x)
+      b = If (c) <then_branch = u () => (float[2,3] d) { d = Softmax<axis=6>(x) },
+                  else_branch = f () => (float[2,3] h) { h = Softmax<axis=8>(x) }>
+    }
+  >
+  z = Softmax<axis=5>(x)
+}
+"""
+
+
+def test_errors_in_all_branches_are_found(worker: Worker) -> None:
+    model = from_proto(onnx.parser.parse_model(BRANCHES))
+    found = onnx_findings(worker, model, check_model(model))
+    other = "/graph/node/0/attribute/else_branch/g/node"
+    assert sorted(each.address for each in found) == [
+        f"{other}/0",
+        f"{other}/1/attribute/else_branch/g/node/0",
+        f"{other}/1/attribute/then_branch/g/node/0",
+        "/graph/node/0/attribute/then_branch/g/node/0",
+        "/graph/node/1",
+    ]
+    assert len({each.message for each in found}) == len(found)
+
+
 def test_the_number_of_questions_is_limited(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(independent_errors, "ROUNDS", 2)
     model = from_proto(onnx.parser.parse_model(SERIES))

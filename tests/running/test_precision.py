@@ -63,6 +63,12 @@ def test_saturated_sigmoids_are_judged_by_their_range() -> None:
     assert not compare(base, base * 2, own).close
 
 
+@pytest.mark.parametrize("joined", ["x, s", "s, x"])
+def test_values_that_are_joined_keep_the_floor_of_their_range(joined: str) -> None:
+    alone = least("g (float[4] x) => (float[4] y) { y = Sigmoid(x) }")
+    assert least(f"g (float[4] x) => (float[8] y) {{ s = Sigmoid(x) y = Concat<axis=0>({joined}) }}") == alone
+
+
 def test_what_all_branches_return_has_their_range() -> None:
     branches = """g (float[4] x, bool c) => (float[4] y) {
         s = Sigmoid(x)

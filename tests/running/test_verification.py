@@ -417,13 +417,78 @@ def test_rows_of_a_table_that_differ_are_looked_up(worker: Worker) -> None:
         assert not found.notes
 
 
-def test_rows_that_differ_and_were_not_looked_up_are_named(worker: Worker) -> None:
+def indirect(route: str) -> dict[str, Any]:
+    """Nodes and inputs by which rows of `t` are looked up or cut out."""
+    node = helper.make_node
+    ids, values = {"ids": (TensorProto.INT64, [2, 4])}, {"x": (TensorProto.FLOAT, [2, "n", 3])}
+    position = [
+        node("Shape", ["x"], ["n"], start=1, end=2),
+        node("Slice", ["t", "zero", "n", "zero"], ["p"]),
+        node("Add", ["x", "p"], ["y"]),
+    ]
+    return {
+        "Add": {"nodes": [node("Add", ["ids", "one"], ["i"]), node("Gather", ["t", "i"], ["y"])], "inputs": ids},
+        "Clip": {"nodes": [node("Clip", ["ids", "one"], ["i"]), node("Gather", ["t", "i"], ["y"])], "inputs": ids},
+        "Slice": {"nodes": position, "inputs": values},
+    }[route]
+
+
+@pytest.mark.parametrize("route", ["Add", "Clip", "Slice"])
+def test_a_row_that_differs_and_that_no_run_shows_is_named(route: str, worker: Worker) -> None:
+    def made(rows: np.ndarray) -> Model:
+        given = indirect(route)
+        constants = {"t": rows, "one": np.int64(1), "zero": np.array([0])}
+        return model(given["nodes"], given["inputs"], ["y"], constants)
+
+    rows = np.ones((500, 3), np.float32)
+    other = rows.copy()
+    other[250] += 1
+    found = compared(made(rows), made(other), worker)
+    assert found.equal
+    assert found.notes == ('"t" differs in 1 of 500 rows, and no run shows it: 250',)
+    assert not compared(made(rows), made(rows), worker).notes
+
+
+def test_rounding_of_some_rows_is_named_but_not_that_of_most(worker: Worker) -> None:
     rows = np.ones((1000, 3), np.float32)
-    found = compared(table(rows), table(rows * np.float32(1 + 1e-6)), worker)
+    other = rows.copy()
+    other[:400] += np.float32(1e-6)
+    found = compared(table(rows), table(other), worker)
     assert found.equal
     (note,) = found.notes
-    assert re.fullmatch(r'"t" differs in rows that no run looked up: (\d+, ){5}\d+ and 970 more', note)
-    assert not compared(table(rows), table(rows), worker).notes
+    assert re.fullmatch(r'"t" differs in 400 of 1,000 rows, and no run shows it: (\d+, ){5}\d+ and 394 more', note)
+    assert not compared(table(rows), table(rows * np.float32(1 + 1e-6)), worker).notes
+
+
+def test_constants_that_differ_without_any_effect_are_named(worker: Worker) -> None:
+    def made(factor: float) -> Model:
+        nodes = [helper.make_node("Relu", ["x"], ["y"])]
+        for number in range(7):
+            nodes.append(helper.make_node("Mul", ["x", f"w{number}"], [f"unused{number}"]))
+        constants = {f"w{number}": np.full(2, factor, np.float32) for number in range(7)}
+        return model(nodes, {"x": (TensorProto.FLOAT, [2])}, ["y"], constants)
+
+    found = compared(made(1), made(-1), worker)
+    assert found.equal
+    named = [f'"w{number}" differs in 2 rows, and no run shows it' for number in range(5)]
+    assert list(found.notes) == [*named, "2 more constants differ, and no run shows it"]
+
+
+def test_values_that_the_base_rejects_are_replaced(worker: Worker) -> None:
+    nodes = [
+        helper.make_node("Less", ["x", "limit"], ["c"]),
+        helper.make_node("Cast", ["c"], ["i"], to=TensorProto.INT64),
+        helper.make_node("Gather", ["row", "i"], ["g"]),
+        helper.make_node("Add", ["x", "g"], ["y"]),
+    ]
+    constants = {"limit": np.float32(-0.4), "row": np.ones(1, np.float32)}
+    base = model(nodes, {"x": (TensorProto.FLOAT, [1])}, ["y"], constants)
+    found = compared(base, base, worker, seeds=6)
+    assert len(found.runs) == 6
+    assert found.notes[0].startswith("the base fails on ")
+    seeds = [int(run.name.removeprefix("seed ")) for run in found.runs]
+    assert seeds == sorted(set(seeds))
+    assert seeds[-1] > 5
 
 
 def test_no_row_is_looked_up_twice_before_all_are() -> None:
@@ -486,7 +551,7 @@ def test_rounding_that_the_base_shows_itself_is_no_difference(worker: Worker) ->
     found = compared(base, amplifying(fused=True), worker)
     assert found.equal
     (note,) = found.notes
-    assert note.startswith('"y" differs by rounding: the base itself differs as much')
+    assert note.startswith('"y" differs by rounding: the base itself changes as much')
     assert not compared(base, base, worker).notes
     for factor in (1.01, -1.0):
         assert compared(base, amplifying(fused=True, factor=factor), worker).failed

@@ -16,6 +16,7 @@ A subclass is the declaration: its docstring describes it, its fields are the op
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
@@ -246,6 +247,22 @@ def consumed_names(graph: "GraphProto") -> Iterator[str]:
     for each in graphs(graph):
         yield from [value.name for value in each.output]
         yield from [name for node in each.node for name in node.input]
+
+
+def dtypes_and_operators(model: "ModelProto") -> Counter[str | int]:
+    """Count the operators of the nodes, and the dtypes of constants, inputs and outputs, which conversions change."""
+    counts: Counter[str | int] = Counter()
+    for graph in graphs(model.graph):
+        counts.update([node.op_type for node in graph.node])
+        counts.update([tensor.data_type for tensor in graph.initializer])
+        counts.update([value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)])
+    return counts
+
+
+def require_converted(before: Counter[str | int], after: "ModelProto", what: str) -> None:
+    """Raise RuntimeError if a conversion changed no operator and no dtype; `what` is what it looks for."""
+    if dtypes_and_operators(after) == before:
+        raise RuntimeError(f"nothing to convert: the model has no {what}")
 
 
 def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:

@@ -19,10 +19,12 @@ from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.declaration import (
     consumed_names,
+    dtypes_and_operators,
     proto_of,
     refill,
     remark,
     require,
+    require_converted,
     sorted_model,
     subgraphs,
 )
@@ -239,8 +241,8 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
         """See `Pass.run`.
 
         Raises:
-            RuntimeError: the outputs are too far off even if every node of the graph stays float32, or no node can be
-                float16.
+            RuntimeError: the outputs are too far off even if every node of the graph stays float32, no node can be
+                float16, or the model has no float32.
         """
         search = _Search(self, model)
         settled = Found((), 1, is_minimal=True)
@@ -250,6 +252,7 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
                 remark(f"beyond float16 ({GREATEST:.0f}): {described(large)}")
             settled = self._found(search, large)
         made = search.converted(settled.items)
+        require_converted(dtypes_and_operators(proto_of(model)), proto_of(made), "float32 that could be float16")
         _report(settled, search)
         return search.with_names(made)
 

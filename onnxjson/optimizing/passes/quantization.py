@@ -21,11 +21,13 @@ from onnxjson.model.errors import FeedError
 from onnxjson.optimizing.passes.declaration import (
     WRITTEN,
     consumed_names,
+    dtypes_and_operators,
     graphs,
     is_installed,
     proto_of,
     refill,
     require,
+    require_converted,
     sorted_model,
 )
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
@@ -96,8 +98,9 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
                 raise FeedError(f'there is no node "{name}"')
         return proto
 
-    def _finished(self, model: bytes, path: Path) -> bytes:
+    def _finished(self, model: bytes, path: Path, prepared: Counter[str | int]) -> bytes:
         before, after = proto_of(model), proto_of(path.read_bytes())
+        require_converted(prepared, after, "operator that it can quantize")
         stamps = {*_STAMPS}.difference([each.key for each in before.metadata_props])
         refill(after.metadata_props, [each for each in after.metadata_props if each.key not in stamps])
         used = {each.domain for each in before.opset_import} | {
@@ -124,11 +127,12 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
         options = {"MatMulConstBOnly": True, **self.more}
         with _quietly(), _weights_in_files():
             proto = self._prepared(model, folder)
+            prepared = dtypes_and_operators(proto)
             is_big = any([each.data_location == each.EXTERNAL for each in proto.graph.initializer])
             quantize_dynamic(
                 proto, path, operators, extra_options=options, use_external_data_format=is_big, **self._common()
             )
-        return self._finished(model, path)
+        return self._finished(model, path, prepared)
 
 
 class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
@@ -158,6 +162,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
         operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
         with _quietly():
             proto = self._prepared(model, folder)
+            prepared = dtypes_and_operators(proto)
             _give_biases_copies(proto.graph)
             quantize_static(
                 proto,
@@ -170,7 +175,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
                 extra_options=self.more,
                 **self._common(),
             )
-        return self._finished(model, path)
+        return self._finished(model, path, prepared)
 
 
 class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="quantize-weights"):
@@ -219,11 +224,13 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
                 what = "qdq" if self.format == "qdq" else "Gather"
                 raise ValueError(f"{what} needs opset {_QDQ_SINCE}, not {opset}; run convert-opset first")
             require(self.skip_nodes, [node.name for node in proto.graph.node], "node")
+            before = dtypes_and_operators(proto)
             quantizer = MatMulNBitsQuantizer(
                 proto, self.bits, self.block_size, self.symmetric, None, self.skip_nodes, algo_config=self._method()
             )
             quantizer.process()
         quantized = quantizer.model.model
+        require_converted(before, quantized, f"{' or '.join(self.operators)} to quantize that has a constant weight")
         used = {node.domain for graph in graphs(quantized.graph) for node in graph.node}
         missing = used - {each.domain for each in quantized.opset_import} - {""}
         quantized.opset_import.extend([helper.make_opsetid(domain, 1) for domain in missing])
