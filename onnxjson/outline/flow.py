@@ -293,6 +293,22 @@ class Flow:
             return self.nodes[producer].attribute[0].i
         return None
 
+    def dims(self, name: str) -> tuple[int | str | None, ...] | None:
+        """Return the sizes of a value as its constant has them or the model states them; None if the rank is unknown.
+
+        An axis has a number, a name, or None.
+        """
+        constant = copied_constant(self.scope, name) if name else None
+        if constant is not None and constant.value is not None:
+            return tuple(constant.value.dims)
+        stated = Index.type_of(self.scope, name)
+        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
+        return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
+
+    def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
+        """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
+        return axis == -1 or any([axis == len(dims) - 1 for name in names if (dims := self.dims(name)) is not None])
+
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
         stated = Index.type_of(self.scope, name)

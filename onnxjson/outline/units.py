@@ -143,8 +143,15 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
-    if name in _NORMS:
-        return made(_NORMS[name], inputs[:1], *_changed(given, defaults, ("epsilon",)))
+    if name in _NORMS or name == "Softmax":
+        axis = value_of(found) if (found := given.get("axis") or defaults.get("axis")) else -1
+        axes = (
+            []
+            if isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
+            else [("axis", str(axis))]
+        )
+        keywords = [*axes, *_changed(given, defaults, ("epsilon",))]
+        return made(_NORMS.get(name, name), inputs[:1], *keywords, is_block=name in _NORMS)
     if name in _WINDOWS:
         return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
     if name == "Gemm" and flow.is_weight(inputs[1]) and not _changed(given, defaults, ("transA", "alpha", "beta")):
