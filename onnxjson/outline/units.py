@@ -113,6 +113,9 @@ _NORMS: Final = {
     "InstanceNormalization": "InstanceNorm",
     "GroupNormalization": "GroupNorm",
 }
+DEFAULT_EPSILON: Final = ("eps", "1e-05")
+"""The keyword of norms that is not shown."""
+
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
@@ -150,8 +153,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
             if isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
             else [("axis", str(axis))]
         )
-        keywords = [*axes, *_changed(given, defaults, ("epsilon",))]
-        return made(_NORMS.get(name, name), inputs[:1], *keywords, is_block=name in _NORMS)
+        epsilons = [each for each in _changed(given, defaults, ("epsilon",)) if each != DEFAULT_EPSILON]
+        return made(_NORMS.get(name, name), inputs[:1], *axes, *epsilons, is_block=name in _NORMS)
     if name in _WINDOWS:
         return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
     if name == "Gemm" and flow.is_weight(inputs[1]) and not _changed(given, defaults, ("transA", "alpha", "beta")):
