@@ -305,6 +305,11 @@ class Flow:
         shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
         return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
 
+    def is_row(self, name: str, columns: int | str | None) -> bool:
+        """Whether a value is a constant with one axis, of so many columns, as far as they are known."""
+        dims = self.dims(name) if self.is_weight(name) else None
+        return dims is not None and len(dims) == 1 and columns in (None, *dims)
+
     def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
         return axis == -1 or any([axis == len(dims) - 1 for name in names if (dims := self.dims(name)) is not None])

@@ -207,7 +207,7 @@ class Names:
             elif isinstance(piece, Ref):
                 parts.append(_listed([self._seen(each.name, id(first)) for each in others if isinstance(each, Ref)]))
             elif isinstance(piece, Weight):
-                parts.append(weight_name(flow, piece))
+                parts.append(_weights(flow, [each for each in others if isinstance(each, Weight)]))
             elif isinstance(piece, Options):
                 parts.append(_options([each.items for each in others if isinstance(each, Options)]))
             else:
@@ -285,6 +285,15 @@ def weight_name(flow: Flow, weight: Weight) -> str:
     source = next((name for name in _sources(flow, weight.name) if flow.is_hidden_shape(name)), None)
     name = "" if source is None else weight_name(flow, Weight(source, weight.user))
     return "constant" if not name or name.startswith("W[") else name  # the sizes of the source are others
+
+
+def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
+    """The name of a constant; of the same one in all rounds of a repeat, with their sizes where they differ."""
+    name = weight_name(flow, rounds[0])
+    sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
+    if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
+        return name
+    return ("W" if name.startswith("W[") else name) + _listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:

@@ -157,7 +157,11 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return made(_NORMS.get(name, name), inputs[:1], *axes, *epsilons, is_block=name in _NORMS)
     if name in _WINDOWS:
         return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
-    if name == "Gemm" and flow.is_weight(inputs[1]) and not _changed(given, defaults, ("transA", "alpha", "beta")):
+    if (
+        name == "Gemm"
+        and _is_linear(flow, inputs, given)
+        and not _changed(given, defaults, ("transA", "alpha", "beta"))
+    ):
         return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
         return made("Embedding", inputs[1::-1])
@@ -181,6 +185,12 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     label = operator_name(node.domain, node.op_type)
     keywords = [*axes, *_changed(given, defaults)]
     return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+
+
+def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:
+    """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
+    columns = (flow.dims(inputs[1]) or (None,))[0 if _int(given, "transB", 0) else -1]
+    return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
 
 
 def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:

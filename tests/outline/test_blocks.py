@@ -180,4 +180,28 @@ def test_a_rotation_negates_the_second_half(negated: str, other: str, name: str)
     )
     weights = f"{NUMBERS}, int64[1] start = {{0}}, int64[1] middle = {{4}}, int64[1] end = {{8}}"
     found = "".join(lines(text, weights, "float[2,6,8] x, float[6,8] c, float[6,8] s"))
-    assert name in found and ("rope" in found) == ("rope" in name)
+    assert name in found
+    assert ("rope" in found) == ("rope" in name)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("m = MatMul(x, k) out = Add(m, w)", "x @ k"),
+        ("m = MatMul(x, k) out = Add(m, two)", "x @ k + 2"),
+        ("m = MatMul(x, k) out = Add(m, rows)", "x @ k + rows"),
+        ("m = MatMul(x, k) out = Add(m, each)", "x @ k + each"),
+        ("m = MatMul(x, column) out = Add(m, w)", "x @ column + w"),
+        ("f = Flatten<axis = 2>(x) m = Gemm(f, k, w) out = Reshape(m, back)", "x @ k"),
+        ("f = Flatten<axis = 2>(x) out = Gemm(f, k, two)", "Gemm(Flatten(x, [...]), k, 2)"),
+        ("f = Flatten<axis = 2>(x) out = Gemm(f, k, f)", "Gemm(h, k, h)"),
+    ],
+)
+def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
+    weights = (
+        f"{NUMBERS}, float[6,1] rows = ., float[1,6,8] each = ., float[8,1] column = ., int64[3] back = {{2, 6, 8}}"
+    )
+    assert lines(nodes, weights)[-1] in (
+        f"out = {line}",
+        f"out = Reshape({line.replace('x', 'Flatten(x, [...])')}, [2,6,8])",
+    )

@@ -237,3 +237,13 @@ def test_constants_are_called_after_the_weight_that_they_are_computed_from_and_n
     text = "[__model__Gather] p = Gather(positions, first) [__model__Add] a = Add(x, p) "
     text += "[__model__fc__MatMul] out = MatMul(a, w_1)"
     assert lines(text, weights) == ["out = (x + positions) @ fc"]
+
+
+def test_sizes_of_weights_that_differ_from_round_to_round_are_listed() -> None:
+    text, weights = "", []
+    for at, (start, end, size) in enumerate([("x", "a", 4), ("a", "b", 4), ("b", "out", 2)]):
+        text += f"m{at} = MatMul({start}, u{at}) r{at} = Relu(m{at}) p{at} = MatMul(r{at}, d{at}) "
+        text += f"{end} = Add({start}, p{at}) "
+        weights += [f"float[8,{size}] u{at} = .", f"float[{size},8] d{at} = ."]
+    found = lines(text, ", ".join(weights))
+    assert found[1] == "  h = h + Relu(h @ W([8,4], [8,4], [8,2])) @ W([4,8], [4,8], [2,8])"
