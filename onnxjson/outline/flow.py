@@ -169,11 +169,11 @@ class Flow:
 
     @cached_property
     def entering(self) -> set[int]:
-        """The nodes from which every way to an output enters a shape, size, axis, index or the like."""
+        """The nodes of sizes from which every way to an output enters a shape, size, axis, index or the like."""
         entering: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
-            if operator(node) not in _ARITHMETIC or self.is_constant(position):
+            if operator(node) not in _ARITHMETIC or self.is_constant(position) or position not in self._of_sizes:
                 continue
             uses = [use for name in node.output for use in self.uses.get(name, ())]
             if uses and all(
@@ -185,9 +185,13 @@ class Flow:
     @cached_property
     def _sized(self) -> set[int]:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
+        return {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+
+    @cached_property
+    def _of_sizes(self) -> set[int]:
+        """The nodes that compute from sizes and constants alone."""
         sized: set[int] = set()
         values: set[str] = set()
-        outputs = self.outputs.keys()
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
@@ -198,8 +202,7 @@ class Flow:
                 [not each or each in values or each in self.constants for each in self.consumed[position]]
             ):
                 values.update(node.output)
-                if outputs.isdisjoint(node.output):
-                    sized.add(position)
+                sized.add(position)
         return sized
 
     def is_of_sizes(self, name: str) -> bool:
@@ -319,7 +322,7 @@ class Flow:
         stated = Index.type_of(self.scope, name)
         shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
         if shape is not None:
-            sizes = [str(each.dim_param or each.dim_value) for each in shape.dim]
+            sizes = [str(each.dim_param or each.dim_value or "...") for each in shape.dim]
             known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
             if any([size != "..." for size in known]):
                 return f"[{','.join(known)}]"

@@ -156,6 +156,12 @@ def test_the_axis_of_a_softmax_is_shown_unless_it_is_the_last() -> None:
     assert lines("out = Softmax<axis = 1>(x)") == ["out = Softmax(x, axis=1)"]
 
 
+SINGLE = """
+a = MatMul(x, wq) q = Reshape(a, one)
+b = MatMul(x, wk) b4 = Reshape(b, one) k = Transpose<perm = [0, 1, 3, 2]>(b4)
+c = MatMul(x, wv) v = Reshape(c, one)
+s = MatMul(q, k) p = Softmax(s) o = MatMul(p, v) oj = Reshape(o, join) out = MatMul(oj, wo)
+"""
 PLAIN = f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}"
 
 
@@ -171,6 +177,10 @@ PLAIN = f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}"
             "Attention(x, scale=1) @ wo",
         ),
         (
+            SINGLE,
+            "Attention(x, heads=1, scale=1) @ wo",
+        ),
+        (
             f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}".replace("2, 1, 3]", "1, 2, 3]").replace(
                 "2, 3, 1", "1, 3, 2"
             ),
@@ -179,7 +189,7 @@ PLAIN = f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}"
     ],
 )
 def test_heads_are_counted_only_where_they_are_split_and_merged_as_usual(text: str, line: str) -> None:
-    assert lines(text, WEIGHTS) == [f"out = {line}"]
+    assert lines(text, f"{WEIGHTS}, int64[4] one = {{2, 1, 6, 8}}") == [f"out = {line}"]
 
 
 def test_a_rotation_of_the_queries_alone_is_so_called() -> None:

@@ -205,3 +205,19 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
         f"out = {line}",
         f"out = Reshape({line.replace('x', 'Flatten(x, [...])')}, [2,6,8])",
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        ("m = Mod(ids, three3) p = Mul(m, three3) out = Gather(table, p)", ["out = Embedding(Mod(ids, 3) * 3, table)"]),
+        (
+            "a = ArgMax<axis = 2, keepdims = 0>(x) s = Squeeze(a) out = Gather<axis = 1>(x, s)",
+            ["h = Squeeze(ArgMax(x, axis=2, keepdims=0))", "out = Gather(x, h, axis=1)"],
+        ),
+        ("s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)", ["out = Slice(x, 1)"]),
+    ],
+)
+def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
+    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ."
+    assert lines(nodes, weights, "float[2,6,8] x, int64[2,6] ids") == found
