@@ -217,8 +217,8 @@ class _Attention:
         """Return the block."""
         query, key, value = self._operands
         operands = [query] if query == key == value else [query, key] if key == value else [query, key, value]
-        query_perms, *others = [[perm for perm in perms if perm.count(",") < 4] for perms in self._perms]
-        is_usual = _is_usual(query_perms, *others, is_single=self._heads.get(0) == "1")
+        orders = [[perm for perm in perms if perm.count(",") < 4] for perms in self._perms]
+        is_usual = _is_usual(orders, is_single=self._heads.get(0) == "1")
         heads, key_heads = (self._heads.get(0, ""), self._heads.get(1, "")) if is_usual else ("", "")
         size = int(self._size) if is_usual and self._size else math.inf
         keywords = [("heads", heads)] if heads.isdigit() else []
@@ -250,11 +250,12 @@ def _merges(unit: Unit) -> bool:
     return unit.head != "Transpose" or any([_perm(unit) in orders for orders in _MERGES.values()])
 
 
-def _is_usual(query: list[str], key: list[str], value: list[str], after: list[str], is_single: bool) -> bool:
+def _is_usual(orders: list[list[str]], *, is_single: bool) -> bool:
     """Whether Transposes from the products back to the splits, and those after the values, are those of heads.
 
     Or of a single head.
     """
+    query, key, value, after = orders
     if not query and key in (["[0,1,3,2]"], ["[0,2,1]"], [_TURNED[_HEADS]]):
         return is_single and not value and not after  # one head beside the steps is in its place
     order = query[0] if query else ""
