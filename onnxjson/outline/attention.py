@@ -13,6 +13,16 @@ _LAYOUT: Final = frozenset({"", "Reshape", "Transpose", "Squeeze", "Unsqueeze", 
 _BOUNDS: Final = frozenset({"Max", "Clip", "Tanh"})
 _SPLITS: Final = frozenset({"Split", "Gather", "Slice"})
 _NORMS: Final = frozenset({"RMSNorm", "LayerNorm", "rope"})
+_HEADS: Final = "[0,2,1,3]"
+_MERGES: Final = {_HEADS: (_HEADS,), "[1,0,2]": ("[1,0,2]", "[2,0,1,3]")}
+"""By the order of a Transpose after the split into heads, those that put the heads back beside their sizes.
+
+The second is that of sequences whose steps come before the batch.
+"""
+
+_TURNED: Final = {_HEADS: "[0,2,3,1]", "[1,0,2]": "[1,2,0]"}
+"""The same orders with steps and sizes exchanged, as keys need them."""
+
 _TOLERANCE: Final = 1e-3
 
 _STEPS: Final = 12
@@ -63,14 +73,19 @@ class _Attention:
         self.inside = {softmax}
         self.last = softmax
         self._scale = 1.0
-        self._marks: dict[str, None] = {}
+        self._marks: dict[str, set[int]] = {}
+        """What happens to queries, 0, and keys, 1, before their product, or to the product."""
         self._masks: list[str] = []
         self._heads: dict[int, str] = {}
         self._size = ""
+        self._perms: list[list[str]] = [[], [], [], []]
+        """The orders of the Transposes between the products and the splits of queries, keys and values; and after."""
 
     def grow(self) -> bool:
         """Find the products around the Softmax, then the layout and projections; return whether there are both."""
         unit = self._graph.units[self._softmax]
+        if unit.keywords:  # another axis than the last
+            return False
         value = self._down(unit.outputs[0])
         way = self._up(unit.operands[0], _STEPS)
         if not value or way is None:
@@ -88,7 +103,10 @@ class _Attention:
         return number if is_free else -1
 
     def _down(self, name: str) -> str:
-        """Follow the weights to the product with the values, and over layout after it; return the values."""
+        """Follow the weights to the product with the values, and over layout after it; return the values.
+
+        A Transpose after it belongs to the block only if it puts the heads back beside their sizes.
+        """
         values = ""
         while (number := self._graph.only_user(name)) >= 0 and number not in self._taken:
             unit = self._graph.units[number]
@@ -96,8 +114,9 @@ class _Attention:
                 break
             if not values and unit.head == "@" and not self._graph.flow.is_weight(unit.operands[1]):
                 values = unit.operands[1]
-            elif unit.head not in _LAYOUT:
+            elif unit.head not in _LAYOUT or not (_merges(unit) if values else _keeps_scores(self._graph, unit)):
                 break
+            self._perms[3] += [_perm(unit)] * (unit.head == "Transpose")
             self.inside.add(number)
             self.last, name = number, unit.outputs[0]
         return values
@@ -115,7 +134,7 @@ class _Attention:
             return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
         if (factor := _factor(self._graph, unit)) is not None:
             names: tuple[str, ...] = factor[:1]
-        elif unit.head in _LAYOUT or unit.head in _BOUNDS:
+        elif unit.head in _BOUNDS or (unit.head in _LAYOUT and _keeps_scores(self._graph, unit)):
             names = unit.operands[:1]
         else:
             names = unit.operands if unit.head == "+" else unit.operands[1:] if unit.head == "Where" else ()
@@ -134,7 +153,7 @@ class _Attention:
         elif unit.head == "Where":
             self._masks.append(unit.operands[0])
         elif unit.head == "Tanh":
-            self._marks["softcap"] = None
+            self._marks["softcap"] = {0, 1}
 
     def _projected(self, values: list[str]) -> list[str]:
         """Follow queries, keys and values back over layout to their projections; return what is projected."""
@@ -168,6 +187,7 @@ class _Attention:
     def _source(self, name: str, place: int, uses: int = 1) -> str:
         """Go back over layout, scales and norms of single heads, adding them; return the value they start from."""
         perm = ""
+        perms = self._perms[place]
         while (number := self._before(name, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
             factor = _factor(self._graph, unit) if place < 2 else None
@@ -176,9 +196,10 @@ class _Attention:
             elif unit.head in _LAYOUT:
                 if unit.head == "Reshape" and place < 2:
                     self._note_heads(unit, place, perm)
-                perm = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
-            elif unit.head in _NORMS:
-                self._marks["rope" if unit.head == "rope" else "qk_norm"] = None
+                perm = _perm(unit)
+                perms += [perm] * (unit.head == "Transpose")
+            elif unit.head in _NORMS and place < 2:
+                self._marks.setdefault("rope" if unit.head == "rope" else "qk_norm", set()).add(place)
             else:
                 break
             self.inside.add(number)
@@ -189,19 +210,22 @@ class _Attention:
         """Note the number of heads, and their size, where a value is split into them."""
         sizes = unit.keywords[0][1].strip("[]").split(",")
         if len(sizes) == 4 and (place not in self._heads or perm):
-            self._heads[place] = sizes[2 if perm.startswith("[0,2") else 1]
+            self._heads[place] = sizes[2 if perm.startswith("[0,2,") else 1]
             self._size = sizes[3] if sizes[3].isdigit() and not place else self._size
 
     def block(self) -> Unit:
         """Return the block."""
         query, key, value = self._operands
         operands = [query] if query == key == value else [query, key] if key == value else [query, key, value]
-        heads, key_heads = self._heads.get(0, ""), self._heads.get(1, "")
+        orders = [[perm for perm in perms if perm.count(",") < 4] for perms in self._perms]
+        is_usual = _is_usual(orders, is_single=self._heads.get(0) == "1")
+        heads, key_heads = (self._heads.get(0, ""), self._heads.get(1, "")) if is_usual else ("", "")
+        size = int(self._size) if is_usual and self._size else math.inf
         keywords = [("heads", heads)] if heads.isdigit() else []
         if heads.isdigit() and key_heads.isdigit() and heads != key_heads:
             keywords.append(("kv_heads", key_heads))
-        keywords += [(mark, "") for mark in self._marks]
-        if not self._size or abs(self._scale * int(self._size) ** 0.5 - 1) > _TOLERANCE:
+        keywords += [(mark, "" if len(places) == 2 else "qk"[min(places)]) for mark, places in self._marks.items()]
+        if abs(self._scale * size**0.5 - 1) > _TOLERANCE:  # also for a size that is unknown; not for an unknown scale
             keywords.append(("scale", f"{self._scale:.6g}"))
         labels = ["bias=" if self._is_bias(name) else "mask=" for name in self._masks]
         return Unit(
@@ -214,6 +238,39 @@ class _Attention:
         number = self._graph.producer(name)
         head = self._graph.units[number].head if number >= 0 else ""
         return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
+
+
+def _perm(unit: Unit) -> str:
+    """The order of a Transpose; "" for other layout and for the reverse order."""
+    return dict(unit.keywords).get("perm", "")
+
+
+def _merges(unit: Unit) -> bool:
+    """Whether layout after the values may put the heads back beside their sizes."""
+    return unit.head != "Transpose" or any([_perm(unit) in orders for orders in _MERGES.values()])
+
+
+def _is_usual(orders: list[list[str]], *, is_single: bool) -> bool:
+    """Whether Transposes from the products back to the splits, and those after the values, are those of heads.
+
+    Or of a single head.
+    """
+    query, key, value, after = orders
+    if not query and key in (["[0,1,3,2]"], ["[0,2,1]"], [_TURNED[_HEADS]]):
+        return is_single and not value and not after  # one head beside the steps is in its place
+    order = query[0] if query else ""
+    is_key = key in (["[0,1,3,2]", order], ["[0,2,1]", order], [_TURNED.get(order)])
+    return query == value == [order] and is_key and after in [[each] for each in _MERGES.get(order, ())]
+
+
+def _keeps_scores(graph: Units, unit: Unit) -> bool:
+    """Whether layout between the products leaves the rows and columns of the scores as they are."""
+    if unit.head == "Transpose":
+        order = _perm(unit).strip("[]").split(",")
+        return len(order) > 2 and order[-2:] == [str(len(order) - 2), str(len(order) - 1)]
+    before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
+    known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
+    return unit.head in ("", "Cast", "Expand") or all([one == other for one, other in known])
 
 
 def _factor(graph: Units, unit: Unit) -> tuple[str, float] | None:

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Final
 
-from onnxjson.model.document import Attribute, Model
+from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.index import Index
 from onnxjson.model.messages import value_of
 from onnxjson.model.scopes import Scope
-from onnxjson.outline.flow import Flow
-from onnxjson.outline.units import Unit
+from onnxjson.outline.flow import Flow, operator
+from onnxjson.outline.units import DEFAULT_EPSILON, Unit
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value
 from onnxjson.patterns.rule_files import SHIPPED, NamedBlock, read_rules
 from onnxjson.patterns.searching import matchers
+
+_NORMS: Final = frozenset({"LayerNorm", "RMSNorm"})
 
 
 @cache
@@ -48,12 +51,70 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
         for name in flow.nodes[position].output:
             if any([user not in nodes and user not in flow.shape_nodes for user, _ in flow.uses.get(name, ())]):
                 return None
+    axes = _axes(flow, match) if block.name in _NORMS else ()
+    if axes is None or (block.name == "rope" and not _is_rotation(flow, match)):
+        return None
     operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords.items()]
+    if block.name in _NORMS:
+        shown = [("axes", f"[{','.join(map(str, axes))}]")] if axes else []
+        keywords = [*shown, *[each for each in keywords if each != DEFAULT_EPSILON]]
     ordered = (*sorted(nodes - {root}), root)
     return Unit(
         ordered, tuple(flow.nodes[root].output[:1]), block.name, tuple(operands), tuple(keywords), block=block.name
     )  # fmt: skip
+
+
+def _axes(flow: Flow, match: Match) -> tuple[int, ...] | None:
+    """The axes of all means of a norm, none for the last one alone.
+
+    None if they differ or are not kept, or if its weights are not along them.
+    """
+    dims = flow.dims(_bound_name(match, "x"))
+    found: set[tuple[int, ...]] = set()
+    for node in [ref.node for ref in match.nodes if operator(ref.node) == "ReduceMean"]:
+        given = {each.name: each for each in node.attribute}
+        axes = given["axes"].ints if "axes" in given else flow.elements(node.input[1]) if len(node.input) > 1 else None
+        if not axes or ("keepdims" in given and not given["keepdims"].i) or (dims is None and max(axes) >= 0):
+            return None
+        found.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in axes])))
+    if len(found) != 1:
+        return None
+    (axes,) = found
+    for sizes in [flow.dims(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
+        along = [size for place, size in enumerate(sizes or (), -len(sizes or ())) if place not in axes]
+        if not sizes or any([size != 1 for size in along]) or (dims and _differ(sizes[-1], dims[-1]) and -1 in axes):
+            return None
+    return () if axes == (-1,) else tuple([axis + len(dims) if dims else axis for axis in axes])
+
+
+def _differ(one: object, other: object) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one != other
+
+
+def _bound_name(match: Match, name: str) -> str:
+    bound = match.bindings[name]
+    return bound.name if isinstance(bound, Value) else ""
+
+
+def _is_rotation(flow: Flow, match: Match) -> bool:
+    """Whether the negated part of a rotation is the second half, and the other one the first."""
+    slices = {ref.node.output[0]: ref.node for ref in match.nodes if operator(ref.node) == "Slice"}
+    negated = [ref.node.input[0] for ref in match.nodes if operator(ref.node) == "Neg"]
+    if len(slices) != 2 or len(negated) != 1 or negated[0] not in slices:
+        return False
+    second = _bounds(flow, slices.pop(negated[0]))
+    first = _bounds(flow, *slices.values())
+    is_end = second[0] is None or second[1] is None or second[1][0] < 0 or second[1][0] >= 2 * second[0][0]
+    return first[0] == [0] != second[0] and is_end and (None in (first[1], second[0]) or first[1] == second[0])
+
+
+def _bounds(flow: Flow, node: Node) -> tuple[list[int] | None, list[int] | None]:
+    """The start and end of a Slice, as far as they are constants."""
+    given = {each.name: list(each.ints or ()) for each in node.attribute}
+    stored = [None if (found := flow.elements(name)) is None else list(found) for name in node.input[1:3]]
+    start, end = stored if len(stored) == 2 else (given.get("starts"), given.get("ends"))
+    return start, end
 
 
 def _number(flow: Flow, bound: Value | Attribute) -> str:

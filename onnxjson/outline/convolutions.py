@@ -26,7 +26,7 @@ def merge_convolutions(graph: Units) -> None:
     for number, unit in enumerate(units):
         if unit.block == "Linear":
             follower = graph.only_user(unit.outputs[0])
-            if follower >= 0 and units[follower].head == "+" and _mark(flow, units[follower]):
+            if follower >= 0 and _is_bias(flow, unit, units[follower]):
                 graph.merge([number, follower], unit._replace(outputs=units[follower].outputs))
             continue
         if unit.head not in _CONVOLUTIONS:
@@ -44,6 +44,12 @@ def merge_convolutions(graph: Units) -> None:
             chain.insert(0, padding)
             operands = units[padding].operands[:1]
         graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
+
+
+def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each column of a product with weights."""
+    columns = (flow.dims(product.operands[1]) or (None,))[-1]
+    return follower.head == "+" and any([flow.is_row(name, columns) for name in follower.operands])
 
 
 def _is_padding(flow: Flow, unit: Unit) -> bool:

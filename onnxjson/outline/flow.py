@@ -169,11 +169,11 @@ class Flow:
 
     @cached_property
     def entering(self) -> set[int]:
-        """The nodes from which every way to an output enters a shape, size, axis, index or the like."""
+        """The nodes of sizes from which every way to an output enters a shape, size, axis, index or the like."""
         entering: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
-            if operator(node) not in _ARITHMETIC or self.is_constant(position):
+            if operator(node) not in _ARITHMETIC or self.is_constant(position) or position not in self._of_sizes:
                 continue
             uses = [use for name in node.output for use in self.uses.get(name, ())]
             if uses and all(
@@ -185,9 +185,13 @@ class Flow:
     @cached_property
     def _sized(self) -> set[int]:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
+        return {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+
+    @cached_property
+    def _of_sizes(self) -> set[int]:
+        """The nodes that compute from sizes and constants alone."""
         sized: set[int] = set()
         values: set[str] = set()
-        outputs = self.outputs.keys()
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
@@ -198,8 +202,7 @@ class Flow:
                 [not each or each in values or each in self.constants for each in self.consumed[position]]
             ):
                 values.update(node.output)
-                if outputs.isdisjoint(node.output):
-                    sized.add(position)
+                sized.add(position)
         return sized
 
     def is_of_sizes(self, name: str) -> bool:
@@ -293,12 +296,33 @@ class Flow:
             return self.nodes[producer].attribute[0].i
         return None
 
+    def dims(self, name: str) -> tuple[int | str | None, ...] | None:
+        """Return the sizes of a value as its constant has them or the model states them; None if the rank is unknown.
+
+        An axis has a number, a name, or None.
+        """
+        constant = copied_constant(self.scope, name) if name else None
+        if constant is not None and constant.value is not None:
+            return tuple(constant.value.dims)
+        stated = Index.type_of(self.scope, name)
+        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
+        return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
+
+    def is_row(self, name: str, columns: int | str | None) -> bool:
+        """Whether a value is a constant with one axis, of so many columns, as far as they are known."""
+        dims = self.dims(name) if self.is_weight(name) else None
+        return dims is not None and len(dims) == 1 and columns in (None, *dims)
+
+    def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
+        """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
+        return axis == -1 or any([axis == len(dims) - 1 for name in names if (dims := self.dims(name)) is not None])
+
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
         stated = Index.type_of(self.scope, name)
         shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
         if shape is not None:
-            sizes = [str(each.dim_param or each.dim_value) for each in shape.dim]
+            sizes = [str(each.dim_param or each.dim_value or "...") for each in shape.dim]
             known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
             if any([size != "..." for size in known]):
                 return f"[{','.join(known)}]"

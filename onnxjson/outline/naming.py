@@ -50,8 +50,8 @@ class Names:
         """The numbers of names that can be given again, as a heap."""
         self._same: dict[str, str] = {}
         """Values that have the name of another one: in rounds of a repeat, and handed from round to round."""
-        self._rounds: dict[str, tuple[int, set[int]]] = {}
-        """Values of a round that is not the last one: the round, and the statements of the repeat."""
+        self._rounds: dict[str, list[tuple[int, bool, set[int]]]] = {}
+        """For values in repeats, the outer before the inner: the round, whether it is the last, all statements."""
 
     def inner(self) -> "Names":
         """Return names for a graph inside."""
@@ -138,8 +138,7 @@ class Names:
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:
                         self._same.setdefault(value, same)
-                    if number < len(repeat.rounds) - 1:
-                        self._rounds.setdefault(value, (number, inside))
+                    self._rounds.setdefault(value, []).append((number, number == len(repeat.rounds) - 1, inside))
 
     def _fresh(self, lent: dict[str, str]) -> str:
         while True:
@@ -155,23 +154,35 @@ class Names:
 
     def _first(self, value: str) -> str:
         """The value of the first rounds that a value has the name of."""
+        *_, first = self._sources(value)
+        return first
+
+    def _sources(self, value: str) -> Iterator[str]:
+        """Yield a value and those of rounds before that it has the name of."""
+        yield value
         while value in self._same:
-            value = self._same[value]
-        return value
+            yield (value := self._same[value])
 
     def of(self, value: str) -> str:
         """Return the name of a value."""
         name = self._names.get(value) or self._names.get(self._first(value))
         return name or (self._outer.of(value) if self._outer else visible(value, 40))
 
-    def _seen(self, value: str, statement: int) -> str:
-        """The name of a value, with the number of its round for lines outside the repeat; the last round has none."""
-        number, inside = self._rounds.get(value, (0, {statement}))
-        return self.of(value) if statement in inside else f"{self.of(value)}[{number}]"
+    def _numbers_of(self, value: str, statement: int) -> str:
+        """The numbers of the rounds of a value for a line outside the repeats; the last rounds have none.
+
+        A value of a repeat in a repeat stands for those of all rounds of the outer one.
+        """
+        rounds: dict[int, tuple[int, bool]] = {}
+        for same in self._sources(value):
+            for number, is_last, inside in self._rounds.get(same, ()):
+                if statement not in inside:
+                    rounds.setdefault(id(inside), (number, is_last))
+        has_numbers = not all([is_last for _, is_last in rounds.values()])
+        return "".join([f"[{number}]" for number, _ in rounds.values()] * has_numbers)
 
     def _inner(self, value: str) -> str:
-        name = self.of(self._first(value))
-        return f"{name}[{self._rounds[value][0]}]" if value in self._rounds else name
+        return self.of(self._first(value)) + self._numbers_of(value, -1)
 
     def _output(self, flow: Flow, values: Sequence[str]) -> str:
         """The name of a value; of the same one in all rounds of a repeat."""
@@ -205,9 +216,10 @@ class Names:
             if isinstance(piece, str):
                 parts.append(piece)
             elif isinstance(piece, Ref):
-                parts.append(_listed([self._seen(each.name, id(first)) for each in others if isinstance(each, Ref)]))
+                refs = [each.name for each in others if isinstance(each, Ref)]
+                parts.append(_listed([self.of(name) + self._numbers_of(name, id(first)) for name in refs]))
             elif isinstance(piece, Weight):
-                parts.append(weight_name(flow, piece))
+                parts.append(_weights(flow, [each for each in others if isinstance(each, Weight)]))
             elif isinstance(piece, Options):
                 parts.append(_options([each.items for each in others if isinstance(each, Options)]))
             else:
@@ -285,6 +297,15 @@ def weight_name(flow: Flow, weight: Weight) -> str:
     source = next((name for name in _sources(flow, weight.name) if flow.is_hidden_shape(name)), None)
     name = "" if source is None else weight_name(flow, Weight(source, weight.user))
     return "constant" if not name or name.startswith("W[") else name  # the sizes of the source are others
+
+
+def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
+    """The name of a constant; of the same one in all rounds of a repeat, with their sizes where they differ."""
+    name = weight_name(flow, rounds[0])
+    sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
+    if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
+        return name
+    return ("W" if name.startswith("W[") else name) + _listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:

@@ -113,6 +113,9 @@ _NORMS: Final = {
     "InstanceNormalization": "InstanceNorm",
     "GroupNormalization": "GroupNorm",
 }
+DEFAULT_EPSILON: Final = ("eps", "1e-05")
+"""The keyword of norms that is not shown."""
+
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
@@ -143,11 +146,22 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
-    if name in _NORMS:
-        return made(_NORMS[name], inputs[:1], *_changed(given, defaults, ("epsilon",)))
+    if name in _NORMS or name == "Softmax":
+        axis = value_of(found) if (found := given.get("axis") or defaults.get("axis")) else -1
+        axes = (
+            []
+            if isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
+            else [("axis", str(axis))]
+        )
+        epsilons = [each for each in _changed(given, defaults, ("epsilon",)) if each != DEFAULT_EPSILON]
+        return made(_NORMS.get(name, name), inputs[:1], *axes, *epsilons, is_block=name in _NORMS)
     if name in _WINDOWS:
         return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
-    if name == "Gemm" and flow.is_weight(inputs[1]) and not _changed(given, defaults, ("transA", "alpha", "beta")):
+    if (
+        name == "Gemm"
+        and _is_linear(flow, inputs, given)
+        and not _changed(given, defaults, ("transA", "alpha", "beta"))
+    ):
         return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
         return made("Embedding", inputs[1::-1])
@@ -171,6 +185,12 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     label = operator_name(node.domain, node.op_type)
     keywords = [*axes, *_changed(given, defaults)]
     return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+
+
+def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:
+    """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
+    columns = (flow.dims(inputs[1]) or (None,))[0 if _int(given, "transB", 0) else -1]
+    return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
 
 
 def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:

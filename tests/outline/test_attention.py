@@ -133,3 +133,83 @@ def test_rows_before_some_of_the_projections_are_inside() -> None:
         f"r = Reshape(x, rows) {rows} s = MatMul(q, k) p = Softmax(s) {JOIN}", f"{WEIGHTS}, int64[2] rows = {{-1, 8}}"
     )
     assert found == ["out = Attention(x, heads=2, scale=1) @ wo"]
+
+
+@pytest.mark.parametrize(
+    ("between", "join"),
+    [
+        ("p = Softmax<axis = 2>(s)", JOIN),
+        ("p = Softmax<axis = 1>(s)", JOIN),
+        ("p = Softmax<axis = 0>(s)", JOIN),
+        ("w = Softmax(s) p = Transpose<perm = [0, 1, 3, 2]>(w)", JOIN),
+        ("t = Transpose<perm = [0, 1, 3, 2]>(s) p = Softmax(t)", JOIN),
+    ],
+)
+def test_weights_that_are_not_those_of_the_queries_are_operators(between: str, join: str) -> None:
+    found = lines(f"{SPLIT} s = MatMul(q, k) {between} {join}", WEIGHTS)
+    assert not any("Attention" in line for line in found)
+    assert any("Softmax" in line for line in found)
+
+
+def test_the_axis_of_a_softmax_is_shown_unless_it_is_the_last() -> None:
+    assert lines("out = Softmax<axis = 2>(x)") == lines("out = Softmax(x)") == ["out = Softmax(x)"]
+    assert lines("out = Softmax<axis = 1>(x)") == ["out = Softmax(x, axis=1)"]
+
+
+SINGLE = """
+a = MatMul(x, wq) q = Reshape(a, one)
+b = MatMul(x, wk) b4 = Reshape(b, one) k = Transpose<perm = [0, 1, 3, 2]>(b4)
+c = MatMul(x, wv) v = Reshape(c, one)
+s = MatMul(q, k) p = Softmax(s) o = MatMul(p, v) oj = Reshape(o, join) out = MatMul(oj, wo)
+"""
+PLAIN = f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN.replace('[0, 2, 1, 3]', '[0, 2, 3, 1]')}",
+            "Reshape(Transpose(Attention(x, scale=1), perm=[0,2,3,1]), [2,6,8]) @ wo",
+        ),
+        (
+            f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}".replace("[0, 2, 1, 3]>(c4)", "[0, 3, 1, 2]>(c4)"),
+            "Attention(x, scale=1) @ wo",
+        ),
+        (
+            SINGLE,
+            "Attention(x, heads=1, scale=1) @ wo",
+        ),
+        (
+            f"{SPLIT} s = MatMul(q, k) p = Softmax(s) {JOIN}".replace("2, 1, 3]", "1, 2, 3]").replace(
+                "2, 3, 1", "1, 3, 2"
+            ),
+            "Reshape(Transpose(Attention(x, scale=1), perm=[0,1,2,3]), [2,6,8]) @ wo",
+        ),
+    ],
+)
+def test_heads_are_counted_only_where_they_are_split_and_merged_as_usual(text: str, line: str) -> None:
+    assert lines(text, f"{WEIGHTS}, int64[4] one = {{2, 1, 6, 8}}") == [f"out = {line}"]
+
+
+def test_a_rotation_of_the_queries_alone_is_so_called() -> None:
+    rotation = """
+    qa = Slice(q0, start, middle, axis) qb = Slice(q0, middle, end, axis) qn = Neg(qb) qr = Concat<axis = 3>(qn, qa)
+    qc = Mul(q0, cos) qs = Mul(qr, sin) q = Add(qc, qs)
+    """
+    weights = f"{WEIGHTS}, int64[1] start = {{0}}, int64[1] middle = {{2}}, int64[1] end = {{4}}, int64[1] axis = {{3}}"
+    found = lines(
+        f"{SPLIT.replace('q = Transpose', 'q0 = Transpose')} {rotation} s = MatMul(q, k) p = Softmax(s) {JOIN}",
+        weights,
+        "float[2,6,8] x, float[6,4] cos, float[6,4] sin",
+    )
+    assert found == ["out = Attention(x, heads=2, rope=q, scale=1) @ wo"]
+
+
+def test_a_scale_that_is_computed_from_sizes_is_left_out() -> None:
+    text = "n = Shape<start = 2, end = 3>(x) f = Cast<to = 1>(n) r = Sqrt(f)"
+    split = "q = MatMul(x, wq) k0 = MatMul(x, wk) k = Transpose<perm = [0, 2, 1]>(k0) v = MatMul(x, wv)"
+    found = lines(
+        f"{text} {split} s = MatMul(q, k) t = Div(s, r) p = Softmax(t) o = MatMul(p, v) out = Relu(o)", WEIGHTS
+    )
+    assert found == ["out = Relu(Attention(x))"]

@@ -19,12 +19,12 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
 @pytest.mark.parametrize(
     ("nodes", "line"),
     [
-        (f"{MEAN_SQUARE} q = Div(x, r) out = Mul(w, q)", "RMSNorm(x, eps=1e-05)"),
-        (f"{MEAN_SQUARE} i = Reciprocal(r) q = Mul(x, i) out = Mul(w, q)", "RMSNorm(x, eps=1e-05)"),
-        (f"{MEAN_SQUARE} i = Div(one, r) q = Mul(x, i) out = Mul(q, w)", "RMSNorm(x, eps=1e-05)"),
+        (f"{MEAN_SQUARE} q = Div(x, r) out = Mul(w, q)", "RMSNorm(x)"),
+        (f"{MEAN_SQUARE} i = Reciprocal(r) q = Mul(x, i) out = Mul(w, q)", "RMSNorm(x)"),
+        (f"{MEAN_SQUARE} i = Div(one, r) q = Mul(x, i) out = Mul(q, w)", "RMSNorm(x)"),
         (
             f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
-            "LayerNorm(x, eps=1e-05)",
+            "LayerNorm(x)",
         ),
         ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
@@ -122,7 +122,7 @@ def test_arithmetic_without_effect_is_not_shown(nodes: str, line: str) -> None:
 
 def test_norms_without_a_bias_are_norms() -> None:
     centred = f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r)"
-    assert lines(f"{centred} out = Mul(d, w)", NUMBERS) == ["out = LayerNorm(x, eps=1e-05)"]
+    assert lines(f"{centred} out = Mul(d, w)", NUMBERS) == ["out = LayerNorm(x)"]
     text = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) r = Reshape(n, back) out = Mul(r, w)"
     weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}, float[6,1] w = ."
     assert lines(text, weights) == ["out = GroupNorm(x)"]
@@ -133,3 +133,91 @@ def test_indices_that_an_optimizer_made_a_constant_are_not_shown() -> None:
         "g = Gather(x, near) out = Gather(g, many)", "int64[2] near = {1, 0}, int64[5] many = {0, 1, 1, 0, 0}"
     )
     assert found == ["out = Gather(Gather(x, [1,0]))"]
+
+
+MEANS = "s = Pow(x, two) m = ReduceMean{}(s, {}) e = Add(m, eps) r = Sqrt(e) q = Div(x, r) out = Mul(q, {})"
+DEVIATIONS = (
+    "m = ReduceMean(x, {}) c = Sub(x, m) s = Mul(c, c) v = ReduceMean(s, {}) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) "
+    "g = Mul(d, {}) out = Add(g, b)"
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (MEANS.format("", "third", "w"), "RMSNorm(x)"),
+        (MEANS.format("", "second", "w"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[1]) + 1e-05) * w"),
+        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2])"),
+        (MEANS.format("", "last", "rows"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[-1]) + 1e-05) * rows"),
+        (MEANS.format("", "last", "two"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[-1]) + 1e-05) * 2"),
+        (
+            MEANS.format("<keepdims = 0>", "first", "w"),
+            "x / Sqrt(ReduceMean(Pow(x, 2), axes=[0], keepdims=0) + 1e-05) * w",
+        ),
+        (DEVIATIONS.format("third", "last", "w"), "LayerNorm(x)"),
+        (DEVIATIONS.format("second", "last", "w"), "RMSNorm(x - ReduceMean(x, axes=[1])) + b"),
+        (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1], plain) * w + b"),
+        (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2])"),
+        (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x, plain) * rows + b"),
+        ("out = LayerNormalization<axis = 2>(x, w)", "LayerNorm(x)"),
+        ("out = LayerNormalization<axis = 1>(x, matrix)", "LayerNorm(x, axis=1)"),
+    ],
+)
+def test_a_norm_shows_its_axes_unless_they_are_the_last_and_has_weights_along_them(nodes: str, line: str) -> None:
+    axes = "int64[1] first = {0}, int64[1] second = {1}, int64[1] third = {2}, int64[2] both = {1, 2}"
+    found = lines(nodes, f"{NUMBERS}, {axes}, float[6,1] rows = ., float[6,8] matrix = .")
+    text = found.pop().removeprefix("out = ")
+    while found:  # each line is the first h of the next one
+        text = text.replace("h", found.pop().removeprefix("h = "), 1)
+    assert text == line
+
+
+@pytest.mark.parametrize(("negated", "other", "name"), [("far", "near", "rope(x)"), ("near", "far", "Neg")])
+def test_a_rotation_negates_the_second_half(negated: str, other: str, name: str) -> None:
+    text = (
+        "near = Slice(x, start, middle, last) far = Slice(x, middle, end, last) "
+        f"n = Neg({negated}) t = Concat<axis = -1>(n, {other}) p = Mul(x, c) q = Mul(t, s) out = Add(p, q)"
+    )
+    weights = f"{NUMBERS}, int64[1] start = {{0}}, int64[1] middle = {{4}}, int64[1] end = {{8}}"
+    found = "".join(lines(text, weights, "float[2,6,8] x, float[6,8] c, float[6,8] s"))
+    assert name in found
+    assert ("rope" in found) == ("rope" in name)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("m = MatMul(x, k) out = Add(m, w)", "x @ k"),
+        ("m = MatMul(x, k) out = Add(m, two)", "x @ k + 2"),
+        ("m = MatMul(x, k) out = Add(m, rows)", "x @ k + rows"),
+        ("m = MatMul(x, k) out = Add(m, each)", "x @ k + each"),
+        ("m = MatMul(x, column) out = Add(m, w)", "x @ column + w"),
+        ("f = Flatten<axis = 2>(x) m = Gemm(f, k, w) out = Reshape(m, back)", "x @ k"),
+        ("f = Flatten<axis = 2>(x) out = Gemm(f, k, two)", "Gemm(Flatten(x, [...]), k, 2)"),
+        ("f = Flatten<axis = 2>(x) out = Gemm(f, k, f)", "Gemm(h, k, h)"),
+    ],
+)
+def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
+    weights = (
+        f"{NUMBERS}, float[6,1] rows = ., float[1,6,8] each = ., float[8,1] column = ., int64[3] back = {{2, 6, 8}}"
+    )
+    assert lines(nodes, weights)[-1] in (
+        f"out = {line}",
+        f"out = Reshape({line.replace('x', 'Flatten(x, [...])')}, [2,6,8])",
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        ("m = Mod(ids, three3) p = Mul(m, three3) out = Gather(table, p)", ["out = Embedding(Mod(ids, 3) * 3, table)"]),
+        (
+            "a = ArgMax<axis = 2, keepdims = 0>(x) s = Squeeze(a) out = Gather<axis = 1>(x, s)",
+            ["h = Squeeze(ArgMax(x, axis=2, keepdims=0))", "out = Gather(x, h, axis=1)"],
+        ),
+        ("s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)", ["out = Slice(x, 1)"]),
+    ],
+)
+def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
+    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ."
+    assert lines(nodes, weights, "float[2,6,8] x, int64[2,6] ids") == found

@@ -265,3 +265,34 @@ def test_a_node_with_many_inputs_is_put_together_in_time_linear_in_them(
         assert len(folded) == 3
         totals.append(sum(pieces))
     assert totals[1] <= 2.1 * totals[0]
+
+
+def test_sizes_of_weights_that_differ_from_round_to_round_are_listed() -> None:
+    text, weights = "", []
+    for at, (start, end, size) in enumerate([("x", "a", 4), ("a", "b", 4), ("b", "out", 2)]):
+        text += f"m{at} = MatMul({start}, u{at}) r{at} = Relu(m{at}) p{at} = MatMul(r{at}, d{at}) "
+        text += f"{end} = Add({start}, p{at}) "
+        weights += [f"float[8,{size}] u{at} = .", f"float[{size},8] d{at} = ."]
+    found = lines(text, ", ".join(weights))
+    assert found[1] == "  h = h + Relu(h @ W([8,4], [8,4], [8,2])) @ W([4,8], [4,8], [2,8])"
+
+
+def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
+    text, weights = "", ["int64[1] one = {1}"]
+    for at, (start, end) in enumerate([("x", "a"), ("a", "b"), ("b", "out")]):
+        text += f"m{at} = MatMul({start}, w{at}) "
+        value = f"m{at}"
+        for inner in range(3):
+            text += f"v{at}{inner}, i{at}{inner} = TopK(ids, one) g{at}{inner} = GatherElements({value}, i{at}{inner}) "
+            text += f"r{at}{inner} = GatherElements(g{at}{inner}, i{at}{inner}) "
+            value = f"r{at}{inner}"
+        text += f"{end} = Add({start}, {value}) "
+        weights.append(f"float[8,8] w{at} = .")
+    found = lines(text, ", ".join(weights), "float[2,6,8] x, float[2,6,8] ids")
+    assert found[1:] == [
+        "  repeat 3",
+        "    y = TopK(ids, 1)",
+        "  z = GatherElements(GatherElements(h @ W[8,8], y), y)",
+        "  z = GatherElements(GatherElements(z, y[1]), y[1])",
+        "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",
+    ]
