@@ -35,6 +35,7 @@ NOT_CODES = {
     "onnxjson-demo",
     "not-tried",
     "too-new",
+    "1e-05",
     "not-compared",
     *KINDS,
     *get_args(Verdict),
