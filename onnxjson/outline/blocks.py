@@ -71,16 +71,16 @@ def _axes(flow: Flow, match: Match) -> tuple[int, ...] | None:
     None if they differ or are not kept, or if its weights are not along them.
     """
     dims = flow.dims(_bound_name(match, "x"))
-    found: set[tuple[int, ...]] = set()
+    reduced: set[tuple[int, ...]] = set()
     for node in [ref.node for ref in match.nodes if operator(ref.node) == "ReduceMean"]:
         given = {each.name: each for each in node.attribute}
         axes = given["axes"].ints if "axes" in given else flow.elements(node.input[1]) if len(node.input) > 1 else None
         if not axes or ("keepdims" in given and not given["keepdims"].i) or (dims is None and max(axes) >= 0):
             return None
-        found.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in axes])))
-    if len(found) != 1:
+        reduced.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in axes])))
+    if len(reduced) != 1:
         return None
-    (axes,) = found
+    (axes,) = reduced
     for sizes in [flow.dims(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
         along = [size for place, size in enumerate(sizes or (), -len(sizes or ())) if place not in axes]
         if not sizes or any([size != 1 for size in along]) or (dims and _differ(sizes[-1], dims[-1]) and -1 in axes):
