@@ -251,10 +251,10 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
             if large:
                 remark(f"beyond float16 ({GREATEST:.0f}): {described(large)}")
             settled = self._found(search, large)
-        made = search.converted(settled.items)
-        require_converted(dtypes_and_operators(proto_of(model)), proto_of(made), "float32 that could be float16")
+        converted = search.converted(settled.items)
+        require_converted(dtypes_and_operators(proto_of(model)), proto_of(converted), "float32 that could be float16")
         _report(settled, search)
-        return search.with_names(made)
+        return search.with_names(converted)
 
     def _found(self, search: "_Search", large: Mapping[str, float]) -> Found:
         """Return the nodes that need float32, if some can be float16; `large` are values that float16 does not hold."""
