@@ -143,4 +143,4 @@ def test_nothing_is_known_of_what_is_not_stated() -> None:
 def test_records_show_what_they_have() -> None:
     assert repr(Dimension(dim_param="N")) == "Dimension(dim_param='N')"
     assert repr(Graph(node=(Node(),) * 9, name="g")) == "Graph(node=<9 items>, name='g')"
-    assert repr(Graph(doc_string="d" * 99, node=(Node(),))) == f"Graph(node=(Node(),), doc_string='{'d' * 59}...)"
+    assert repr(Graph(doc_string="d" * 99, node=(Node(),))) == f"Graph(node=(Node(),), doc_string='{'d' * 39}...)"
