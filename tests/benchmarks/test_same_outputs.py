@@ -153,9 +153,10 @@ def test_every_command_edit_and_pass_is_among_the_cases() -> None:
     passes = set(re.findall(r"^  ([a-z][a-z0-9-]+) ", printed("passes"), re.MULTILINE))
     assert "mixed-precision" in passes
     assert {name for name in passes if f"-p {name}" not in lines and f"{name}{{" not in lines} == set()
-    commands = set(re.findall(r"^  ([a-z][a-z-]+)  +\S", printed("--help"), re.MULTILINE))
+    commands = set(re.findall(r"^ *([a-z][a-z-]+)  +\S", printed("--help") + printed("help", "more"), re.MULTILINE))
+    # help shows what --help shows.
     # tui needs a terminal, lsp and mcp a client, fleet workers; what doctor reports depends on the machine.
-    not_recorded = {"tui", "doctor", "fleet", "lsp", "mcp"}
+    not_recorded = {"help", "tui", "doctor", "fleet", "lsp", "mcp"}
     assert {name for name in commands if f"onnxjson {name}" not in lines} == not_recorded
 
 
