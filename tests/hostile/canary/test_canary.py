@@ -57,7 +57,8 @@ def test_no_pass_executes_anything_and_most_come_to_an_end(watch: Watch) -> None
     watch.start(passes)
     assert watch.hits == []
     assert set(watch.rows) == {f"pass {name}" for name in NAMES}
-    assert sum(row.refused for row in watch.rows.values()) <= 3
+    # Passes that convert refuse models in which there is nothing to convert.
+    assert sum(row.refused for row in watch.rows.values()) <= 5
 
 
 def test_no_edit_executes_anything_and_none_is_refused(watch: Watch) -> None:
