@@ -342,7 +342,7 @@ class GraphScreen(KeyedScreen[int]):
         """Build the rows of the graph again, in a thread if it is big; the node at `position` gets the cursor.
 
         With `is_alike`, the old rows may stay until the new ones are ready; with `keeps_row`, the cursor stays on its
-        line.
+        line or node.
         """
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
@@ -359,6 +359,11 @@ class GraphScreen(KeyedScreen[int]):
             nodes = NodeRows(graph, range(len(graph.graph.node)), glyphs=glyphs, typed=typed)
             page = PageLines(nodes, session, self.saved_nodes(graph), folds, self.toggled)
             at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
+            if keeps_row and at is None and isinstance(self._rows, PageLines):
+                position = self._rows.position(self.nodes.cursor)
+                if position is not None:  # a node that is read stays in sight, whatever line it is in now
+                    self.toggled ^= folded_around(folds, self.toggled, position)
+                    page.fold_again(self.toggled)
             self._take(page, position, None if at is None else page.number_of_key(at.key))
             return
         if self._all_nodes is not None and self._all_nodes[:2] == (graph, revision):
