@@ -260,7 +260,7 @@ class _Outliner:
         for equal in columns.values():
             scopes = [scope for column in equal for scope in column]
             refs = [NodeRef(scope, position) for scope in scopes for position in range(len(scope.graph.node))]
-            title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
+            title = ", ".join([visible(_attribute(column[0]), 40) for column in equal]) + _results(scopes[0], 2)
             lines = tuple(self._graphs(scopes, names.inner()))
             yield Line(f"{title}:", tuple(self._with_inner(refs)), "graph", lines=lines)
 
@@ -268,6 +268,8 @@ class _Outliner:
 def _short(line: Line) -> str:
     """A graph of one line as an argument: ``then=Squeeze(x, 0)``; "" if it has more lines."""
     if len(line.lines) != 1 or line.lines[0].lines or line.lines[0].repeat > 1 or " = " not in line.lines[0].text:
+        return ""
+    if " -> " in line.text:
         return ""
     return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
 
@@ -284,8 +286,15 @@ def _title(scope: Scope) -> str:
     graph = scope.graph
     if isinstance(graph, Function):
         inputs = ", ".join([visible(name, 40) for name in graph.input])
-        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs})"
+        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs}){_results(scope)}"
     return f"training {visible(scope.address)}"
+
+
+def _results(scope: Scope, least: int = 1) -> str:
+    """The outputs of a graph in their order, if there are at least so many."""
+    names = [name for name in scope.output_names]
+    more = f" and {len(names) - _INPUTS} more" if len(names) > _INPUTS else ""
+    return f" -> {', '.join([visible(name, 40) for name in names[:_INPUTS]])}{more}" if len(names) >= least else ""
 
 
 def _with_type(scope: Scope, name: str) -> str:

@@ -300,8 +300,10 @@ def weight_name(flow: Flow, weight: Weight) -> str:
 
 
 def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
-    """The name of a constant; of the same one in all rounds of a repeat, with their sizes where they differ."""
+    """The name of a constant; in a repeat of those in all rounds, with their sizes where they differ."""
     name = weight_name(flow, rounds[0])
+    if len(rounds) > 1 and len({each.name for each in rounds}) == 1:
+        return f"same {name}"
     sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
     if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
         return name

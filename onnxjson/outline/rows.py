@@ -60,9 +60,11 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
     name, has_product = reshape.operands[0], False
     while (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
         unit = graph.units[number]
-        if (unit.head == "Reshape" and _is_matrix(unit)) or unit.block == "Attention":
-            return chain if has_product else []
-        if unit.block != "Linear" and unit.head not in _ROW_WISE:
+        if is_matrix(graph, unit) or unit.block == "Attention":
+            return chain if has_product and _is_back(graph, unit, reshape) else []
+        if (unit.block != "Linear" and unit.head not in _ROW_WISE) or any(
+            [key[:2] == "ax" for key, _ in unit.keywords]
+        ):
             return []
         has_product |= unit.block == "Linear"
         chain.append(number)
@@ -70,5 +72,20 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
     return []
 
 
-def _is_matrix(reshape: Unit) -> bool:
-    return reshape.keywords[0][1].count(",") == 1
+def is_matrix(graph: Units, unit: Unit) -> bool:
+    """Whether a unit is a Reshape to the rows of a value, which has the same last axis."""
+    dims = graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None
+    sizes = unit.keywords[0][1].strip("[]").split(",") if dims else []
+    return len(sizes) == 2 and bool(dims) and sizes[1] == str((dims or ("",))[-1])
+
+
+def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
+    """Whether a Reshape of rows gives them the axes that they had before."""
+    before, after = graph.flow.dims(start.operands[0]) or (), reshape.keywords[0][1].strip("[]").split(",")
+    known = [each for each in before[:-1] if isinstance(each, int)]
+    pairs = zip(before[:-1], after, strict=False)
+    return (
+        len(before) == len(after)
+        and bool(known)
+        and all([str(one) == two for one, two in pairs if isinstance(one, int)])
+    )
