@@ -112,18 +112,24 @@ class _Way:
         heads = self.sizes[place] if self.sizes else ""
         return "" if not self.is_split else heads if heads.isdigit() else "..."
 
-    def add(self, unit: Unit, axis: int | None) -> int | None:
+    def add(self, graph: Units, unit: Unit, axis: int | None) -> int | None:
         """Add layout before that which is known; return the axis along which its operand is split."""
         order = _order(unit)
         if order and axis is not None and len(order) == _PARTS:
             split = order[axis]
+            dims = graph.flow.dims(unit.operands[0]) or [None] * len(order)
+            moved = [each for place, each in enumerate(order) if place != axis and dims[each] != 1]
             order = tuple([each - (each > split) for place, each in enumerate(order) if place != axis])
+            order = () if moved == sorted(moved) else order
             axis = split
         self.orders += [order] if order else []
         self.has_layout |= unit.head in _RESHAPES
+        if axis is not None and unit.head in ("Squeeze", "Unsqueeze"):
+            before = re.fullmatch(r"\[(\d+)\]", dict(unit.keywords).get("axes", ""))
+            axis += (int(before[1]) <= axis) * (1 if unit.head == "Squeeze" else -1) if before else 0
         if unit.head == "Reshape":
             sizes = unit.keywords[0][1].strip("[]").split(",")
-            if axis is not None and len(sizes) == _PARTS:
+            if axis is not None and sizes[axis : axis + 1] == ["3"]:
                 del sizes[axis]
             self.is_split = True
             self.sizes = sizes if len(sizes) == 4 and (not self.sizes or self.orders) else self.sizes
@@ -276,7 +282,7 @@ class _Attention:
             if factor is not None:
                 way.scale *= factor[1]
             elif _is_layout(unit):
-                axis = way.add(unit, axis)
+                axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
             elif unit.head == "rope" and place < 2 and not (way.norm or way.rotation):
@@ -360,14 +366,10 @@ class _Attention:
         heads, key_heads = query.heads or value.heads, key.heads or value.heads
         self._keywords += [("heads", heads)] if heads else []
         self._keywords += [("kv_heads", key_heads)] if heads != key_heads else []
-        for mark, one, other in (("rope", query.rotation, key.rotation), ("norm", query.norm, key.norm)):
-            both = [f"{part}_{mark}" if mark == "norm" or not (one and other) else mark for part in ("q", "k")]
-            texts = (
-                [("qk_norm" if mark == "norm" else mark, one)]
-                if one == other
-                else [*zip(both, (one, other), strict=True)]
-            )
-            self._keywords += [(name, text.removeprefix("rope").strip("()")) for name, text in texts if text]
+        for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
+            both = "qk_norm" if mark == "norm" else mark
+            texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
+            self._keywords += [(name, text if mark == "norm" else text[5:-1]) for name, text in texts if text]
         self._keywords += [self._bound] if self._bound is not None else []
         size = size or (query.sizes[3] if query.sizes else "")
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf

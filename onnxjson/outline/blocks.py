@@ -107,7 +107,7 @@ def _bound_name(match: Match, name: str) -> str:
 
 
 def _is_rotation(flow: Flow, match: Match) -> bool:
-    """Whether the negated part of a rotation is the second half, and the other one the first; or every second number."""
+    """Whether the negated part of a rotation is the second half, and the other one the first; or each second number."""
     slices = {ref.node.output[0]: ref.node for ref in match.nodes if operator(ref.node) == "Slice"}
     negated = [ref.node.input[0] for ref in match.nodes if operator(ref.node) == "Neg"]
     if len(slices) != 2 or len(negated) != 1 or negated[0] not in slices:

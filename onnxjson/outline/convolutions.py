@@ -33,17 +33,22 @@ def merge_convolutions(graph: Units) -> None:
             continue
         chain, marks = [number], [*unit.keywords]
         while (follower := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and follower not in graph.changes:
+            if chain == [number] and _is_channel_bias(flow, unit, units[follower]):
+                chain.append(follower)
+                continue
             mark = _mark(flow, units[follower])
-            if mark is None or (mark != marks[-1] and mark[0] in [name for name, _ in marks]):
+            if mark is None or (mark[0] == "act" and any([name == "act" for name, _ in marks])):
                 break
             chain.append(follower)
             marks += [mark] if mark != marks[-1] else []
         outputs, operands = units[chain[-1]].outputs, unit.operands
         padding = graph.producer(operands[0])
-        if padding >= 0 and graph.uses[operands[0]] == 1 and (pads := _pads(flow, units[padding])):
+        if padding >= 0 and graph.uses[operands[0]] == 1 and (pads := _pads(flow, units[padding])) is not None:
             chain.insert(0, padding)
             operands = (*units[padding].operands[:1], *operands[1:])
-            marks[: len(unit.keywords)] = window(flow, flow.nodes[unit.nodes[-1]], pads)
+            keywords = window(flow, flow.nodes[unit.nodes[-1]], pads)
+            computed = [each for each in keywords if each[0] != "pad"] + [("pad", "[...]")]
+            marks[: len(unit.keywords)] = keywords if pads else computed
         graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
@@ -53,14 +58,29 @@ def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
     return follower.head == "+" and any([flow.is_row(name, columns) for name in follower.operands])
 
 
-def _pads(flow: Flow, unit: Unit) -> list[int]:
-    """What a unit pads with zeros, as a convolution can do by itself; none if it does anything else."""
+def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each channel of a convolution that has no bias."""
+    node, channels = flow.nodes[convolution.nodes[-1]], dict(convolution.keywords).get("out", "")
+    sizes = [dims for name in follower.operands if flow.is_weight(name) and (dims := flow.dims(name))]
+    rank = len(flow.dims(node.input[1]) or ())
+    along = [dict(enumerate(map(str, dims), -len(dims))) for dims in sizes]
+    is_each = any([each.pop(1 - rank, "") == channels and {*each.values()} <= {"1"} for each in along])
+    return follower.head == "+" and not any(node.input[2:]) and is_each
+
+
+def _pads(flow: Flow, unit: Unit) -> list[int] | None:
+    """What a unit pads with zeros, as a convolution can do by itself: none if it is computed from sizes.
+
+    None if the unit does anything else.
+    """
     numbers = [flow.elements(name) for name in unit.operands[1:] if name]
-    texts = [text for key, text in unit.keywords if key in ("", "pads")] if unit.head == "Pad" else []
-    is_zero = len(unit.keywords) == 1 and all([number is not None and not any(number) for number in numbers])
-    pads = [int(each) for each in re.findall(r"-?\d+", "".join(texts) if is_zero else "")]
+    if unit.head != "Pad" or len(unit.keywords) != 1 or any([number is None or any(number) for number in numbers]):
+        return None
+    key, text = unit.keywords[0]
+    pads = [int(each) for each in re.findall(r"-?\d+", text)]
     channels = [*pads[:2], *pads[len(pads) // 2 : len(pads) // 2 + 2]]
-    return pads if not any(channels) and min(pads, default=0) >= 0 else []
+    is_usual = key in ("", "pads") and not any(channels) and min(pads, default=0) >= 0
+    return pads if is_usual else None
 
 
 def merge_excitations(graph: Units) -> None:
@@ -93,7 +113,7 @@ def _gate(graph: Units, name: str, value: str) -> tuple[list[int], tuple[tuple[s
             acts = [("act", first)] * (first != "relu") + [("gate", second)] * (second != "sigmoid")
             return (chain, tuple(acts)) if is_gate else ([], ())
         if unit.head == "Conv" and len(unit.operands) == 1 and set(keywords) <= {"", "out", "act"}:
-            steps += [keywords["act"]] * ("act" in keywords) + ["Conv"]
+            steps += [each for each in (keywords.get("act", ""), "Conv") if each]
         elif unit.head in _ACTIVATIONS and len(unit.operands) == 1:
             steps.append(called(unit, _ACTIVATIONS[unit.head]))
         else:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from onnxjson.model.constants import constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Node
+from onnxjson.model.document import Attribute, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -351,6 +351,9 @@ class Flow:
             return len(node.attribute[0].ints or ())
         if kind == "Reshape" and (sizes := self.elements(node.input[1])) is not None:
             return len(sizes)
+        if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(node.input[0], steps - 1)) is not None:
+            axes = self.elements(node.input[1]) if len(node.input) > 1 else (*node.attribute, Attribute())[0].ints
+            return None if not axes else before + len(axes) * (1 if kind == "Unsqueeze" else -1)
         if kind in _OF_RANK:
             ranks = [self.rank(each, steps - 1) for each in node.input[: 1 if kind not in INFIX else 2]]
             return None if None in ranks else max([each for each in ranks if each is not None])

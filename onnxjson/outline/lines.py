@@ -28,7 +28,10 @@ _STEPS: Final = (
 )  # fmt: skip
 
 _INPUTS: Final = 8
-"""Inputs of a graph that are listed."""
+"""Inputs or outputs of a graph that are listed."""
+
+_LIST: Final = 85
+"""Characters of their list."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,10 +195,7 @@ class _Outliner:
         flow, items = self._flows[scope], self._items[scope]
         names.add_graph(flow, items)
         if inputs := [name for name in scope.inputs if name not in flow.constants]:
-            texts = [_with_type(scope, name) for name in inputs[:_INPUTS]]
-            shown = [text for at, text in enumerate(texts) if not at or len("   ".join(texts[: at + 1])) < _WIDTH - 15]
-            more = f"   and {len(inputs) - len(shown)} more" if len(inputs) > len(shown) else ""
-            yield Line("   ".join(shown) + more)
+            yield Line(_cut([_with_type(scope, name) for name in inputs], "   ", "   and"))
         graphs = [items, *[self._renamed(other, scope) for other in scopes[1:]]]
         for column in zip(*graphs, strict=True):
             yield self._line(flow, column, names)
@@ -260,9 +260,18 @@ class _Outliner:
         for equal in columns.values():
             scopes = [scope for column in equal for scope in column]
             refs = [NodeRef(scope, position) for scope in scopes for position in range(len(scope.graph.node))]
-            title = ", ".join([visible(_attribute(column[0]), 40) for column in equal]) + _results(scopes[0], 2)
-            lines = tuple(self._graphs(scopes, names.inner()))
-            yield Line(f"{title}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
+            inner = names.inner()
+            lines = tuple(self._graphs(scopes, inner))
+            outputs = [inner.of(name) for name in scopes[0].output_names]
+            results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
+            yield Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+
+
+def _cut(texts: Sequence[str], separator: str, last: str) -> str:
+    """The first texts, as many as fit in a line, and how many more there are."""
+    shown = [text for at, text in enumerate(texts[:_INPUTS]) if not at or len(separator.join(texts[: at + 1])) < _LIST]
+    return separator.join(shown) + (f"{last} {len(texts) - len(shown)} more" if len(texts) > len(shown) else "")
 
 
 def _short(line: Line) -> str:
@@ -285,16 +294,9 @@ def _unused(flow: Flow, positions: Sequence[int]) -> str:
 def _title(scope: Scope) -> str:
     graph = scope.graph
     if isinstance(graph, Function):
-        inputs = ", ".join([visible(name, 40) for name in graph.input])
-        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs}){_results(scope)}"
+        inputs, outputs = [", ".join([visible(name, 40) for name in names]) for names in (graph.input, graph.output)]
+        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs}) -> {outputs}"
     return f"training {visible(scope.address)}"
-
-
-def _results(scope: Scope, least: int = 1) -> str:
-    """The outputs of a graph in their order, if there are at least so many."""
-    names = [name for name in scope.output_names]
-    more = f" and {len(names) - _INPUTS} more" if len(names) > _INPUTS else ""
-    return f" -> {', '.join([visible(name, 40) for name in names[:_INPUTS]])}{more}" if len(names) >= least else ""
 
 
 def _with_type(scope: Scope, name: str) -> str:

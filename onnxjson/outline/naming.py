@@ -59,8 +59,10 @@ class Names:
 
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
         """Name the values of a graph."""
-        for name in (*flow.scope.inputs, *flow.outputs):
-            self._names[name] = visible(name, 40 if flow.scope.owner is None else 24)
+        width = 40 if flow.scope.owner is None else 24
+        for name in dict.fromkeys((*flow.scope.inputs, *flow.outputs)):
+            text = visible(name, width)
+            self._names[name] = f"…{visible(name)[1 - width :]}" if text in self._kept else text
             self._kept.add(self._names[name])
         self._used |= self._kept
         for item in _walk(items):
@@ -187,7 +189,7 @@ class Names:
     def _output(self, flow: Flow, values: Sequence[str]) -> str:
         """The name of a value; of the same one in all rounds of a repeat."""
         if all([value in flow.outputs for value in values]):
-            return _listed([visible(value, 40) for value in values])
+            return _listed([self._names.get(value) or visible(value, 40) for value in values])
         return self.of(self._first(values[0]))
 
     def ends(self, flow: Flow, repeat: Repeat) -> str:
@@ -239,17 +241,24 @@ def _number(name: str) -> int:
     return _FRESH.index(name) if name in _FRESH else len(_FRESH) - 1 + int(name[1:])
 
 
-def _key(name: str, text: str) -> str:
-    """What keywords have in common that are listed together: their name, or the kind of a mark."""
-    return name if name and text else f"#{name}" if name else "#"
+def _by_key(items: Sequence[tuple[str, str]]) -> dict[tuple[str, int], str]:
+    """The texts of keywords by what they have in common that are listed together: their name, or the kind of a mark."""
+    keys: Counter[str] = Counter()
+    texts: dict[tuple[str, int], str] = {}
+    for name, text in items:
+        key = name if name and text else f"#{name}"
+        texts[key, keys[key]] = text or name
+        keys[key] += 1
+    return texts
 
 
 def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Keywords of all rounds; a hyphen where a round does not have one."""
     keywords = []
-    for key in dict.fromkeys([_key(name, text) for items in rounds for name, text in items]):
-        texts = [next((text or name for name, text in items if _key(name, text) == key), "-") for items in rounds]
-        keywords.append((f"{key}=" if key and key[0] != "#" and texts[0] != key else "") + _listed(texts))
+    by_key = [_by_key(items) for items in rounds]
+    for key in dict.fromkeys([key for texts in by_key for key in texts]):
+        texts = [each.get(key, "-") for each in by_key]
+        keywords.append(("" if key[0].startswith("#") else f"{key[0]}=") + _listed(texts))
     return ", ".join(keywords)
 
 

@@ -294,7 +294,10 @@ def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, 
     elif padding := _padding(node.op_type or "", kernel, strides, dilations, ints.get("pads") or (), pads):
         keywords.append(("pad", padding))
     names = sorted(given.keys() - _OF_WINDOWS)
-    return [*keywords, *_changed(given, {}, tuple([each for each in names if given[each].i != 0]))]
+    return [
+        *keywords,
+        *_changed(given, {}, tuple([each for each in names if set(ints[each] or [given[each].i]) != {0}])),
+    ]
 
 
 def _padding(

@@ -216,7 +216,10 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
             "a = ArgMax<axis = 2, keepdims = 0>(x) s = Squeeze(a) out = Gather<axis = 1>(x, s)",
             ["h = Squeeze(ArgMax(x, axis=2, keepdims=0))", "out = Gather(x, h, axis=1)"],
         ),
-        ("s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)", ["out = Slice(x, axis 0 1:...)"]),
+        (
+            "s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)",
+            ["out = Slice(x, axis 0 1:...)"],
+        ),
     ],
 )
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:

@@ -74,7 +74,12 @@ def test_numbers_that_differ_from_round_to_round_are_listed() -> None:
         ]
     )
     found = lines(f"y = Softmax(x) {text} out = Relu(m2)", K)
-    assert found == ["h = Softmax(x)", "repeat 3", "  h = h + LeakyRelu(h, alpha=(0.1, 0.2, 0.3)) @ same a", "out = Relu(h)"]
+    assert found == [
+        "h = Softmax(x)",
+        "repeat 3",
+        "  h = h + LeakyRelu(h, alpha=(0.1, 0.2, 0.3)) @ same a",
+        "out = Relu(h)",
+    ]
 
 
 def test_a_round_that_differs_stays_apart() -> None:
