@@ -53,8 +53,8 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
             if any([user not in nodes and user not in flow.shape_nodes for user, _ in flow.uses.get(name, ())]):
                 return None
     axes = _axes(flow, match) if block.name in _NORMS else ()
-    is_proven = _PROOFS.get(block.name, lambda *_: True)(flow, match)
-    if axes is None or not is_proven:
+    proof = _PROOFS.get(block.name)
+    if axes is None or (proof is not None and not proof(flow, match)):
         return None
     operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords.items()]

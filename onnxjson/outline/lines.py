@@ -263,7 +263,7 @@ class _Outliner:
             title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
             inner = names.inner()
             lines = tuple(self._graphs(scopes, inner))
-            outputs = [inner.of(name) for name in scopes[0].output_names]
+            outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
             yield Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
 

@@ -290,7 +290,8 @@ def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, 
         keywords.append(("depthwise", "") if group == channels else ("groups", str(group)))
     auto = given["auto_pad"].s if "auto_pad" in given else None
     if auto is not None and auto.startswith(b"SAME"):
-        keywords += [("pad", visible(auto.decode().lower()))] if set(strides) != {1} or pads else []
+        is_usual = set(strides) == {1} and not pads and auto == b"SAME_UPPER"
+        keywords += [("pad", visible(auto.decode("utf-8", "replace").lower()))] * (not is_usual)
     elif padding := _padding(node.op_type or "", kernel, strides, dilations, ints.get("pads") or (), pads):
         keywords.append(("pad", padding))
     names = sorted(given.keys() - _OF_WINDOWS)
@@ -306,8 +307,8 @@ def _padding(
 ) -> str:  # fmt: skip
     """The padding of a convolution or pooling as text; "" if it is usual.
 
-    That is half the kernel, none for kernels that do not overlap and for pooling, and for a transposed convolution what
-    its stride leaves of the kernel.
+    That is half the kernel, none for kernels that do not overlap, and half of what its stride leaves of the kernel for a
+    transposed convolution.
     """
     rank = len(kernel)
     strides, dilations = [[*each] * (rank if len(each) == 1 else 1) for each in (strides, dilations)]
@@ -316,11 +317,11 @@ def _padding(
     reach = [dilation * (size - 1) for dilation, size in zip(dilations, kernel, strict=False)]
     if kind == "ConvTranspose":
         reach = [each + 1 - stride for each, stride in zip(reach, strides, strict=False)]
-    is_half = all(
-        [one + two == each and abs(one - two) < 2 for one, two, each in zip(before, after, reach, strict=False)]
-    )
-    is_apart = "Pool" in kind or all([size <= stride for size, stride in zip(kernel, strides, strict=False)])
-    if is_half or not sums or (is_apart and not any(sums)):
+    is_apart = all([size <= stride for size, stride in zip(kernel, strides, strict=False)])
+    if not rank:
+        return f"[{','.join(map(str, pads))}]" if any(pads) else ""
+    usual = [0] * 2 * rank if is_apart else [*[each // 2 for each in reach], *[each - each // 2 for each in reach]]
+    if not sums or sums == usual:
         return ""
     return _one_or_all(tuple(before)) if before == after else f"[{','.join(map(str, sums))}]"
 

@@ -114,8 +114,8 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
         ),
         (
             (
-                "a = GlobalAveragePool(x) d = Conv(a, down) r = Relu(d) u = Conv(r, up) s = HardSigmoid<alpha = 0.3>(u) "
-                "out = Mul(x, s)"
+                "a = GlobalAveragePool(x) d = Conv(a, down) r = Relu(d) u = Conv(r, up) "
+                "s = HardSigmoid<alpha = 0.3>(u) out = Mul(x, s)"
             ),
             "SqueezeExcite(x, gate=hardsigmoid(alpha=0.3))",
         ),
