@@ -307,8 +307,8 @@ def _padding(
 ) -> str:  # fmt: skip
     """The padding of a convolution or pooling as text; "" if it is usual.
 
-    That is half the kernel, none for kernels that do not overlap, and half of what its stride leaves of the kernel for a
-    transposed convolution.
+    That is half the kernel, none for kernels that do not overlap, and for a transposed convolution half of what its
+    stride leaves of the kernel.
     """
     rank = len(kernel)
     strides, dilations = [[*each] * (rank if len(each) == 1 else 1) for each in (strides, dilations)]
