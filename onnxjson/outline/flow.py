@@ -49,9 +49,6 @@ _TABLE: Final = 64
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
 
-_LISTED: Final = 10
-"""Elements of a list of numbers that is shown."""
-
 _SIZE: Final = re.compile(r"\w{1,16}")
 
 _LONG: Final = 1 << 30
@@ -254,11 +251,6 @@ class Flow:
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
-
-    def numbers(self, name: str) -> str:
-        """Return the elements of a small constant as the value of an attribute is shown; "" for other values."""
-        elements = self.elements(name)
-        return f"[{','.join([str(each) for each in elements])}]" if elements and len(elements) <= _LISTED else ""
 
     def is_big(self, name: str) -> bool:
         """Whether a constant has so many elements that it is a table of weights."""

@@ -11,6 +11,7 @@ from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
 from onnxjson.outline.flow import INFIX, Flow, depth_first, operator
+from onnxjson.outline.integers import integers
 
 
 class GraphKey(NamedTuple):
@@ -119,8 +120,8 @@ _ONE_AXIS: Final = 13
 _UNSEEN: Final = ("axis", "momentum", "spatial", "stash_type")
 """Attributes of these and of norms that are shown elsewhere, or do not matter where a model is used."""
 
-_LISTED: Final = {"Pad": "_", "Tile": "_"}
-"""Operators whose second input is a list of numbers for all axes."""
+_LISTED: Final = 10
+"""Elements of a list of numbers that is shown."""
 
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
@@ -184,8 +185,9 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name == "Slice" and (kept := _slices(flow, inputs)):
         return made(name, inputs[:1], ("", kept), is_block=False)
     keywords = _changed(given, defaults)
-    if (key := _LISTED.get(name, "axes" if name in _AXES else "")) and len(inputs) > 1 and flow.numbers(inputs[1]):
-        keywords = [(key.strip("_"), flow.numbers(inputs[1])), *keywords]
+    listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
+    if listed:
+        keywords = [("axes" if name in _AXES else "", listed), *keywords]
         inputs = (inputs[0], *inputs[2:])
     elif name == "Resize":
         shape, scales = flow.shape_text(outputs[0], ()), flow.elements(inputs[2]) if len(inputs) > 2 else None
@@ -204,6 +206,12 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         operands = operands[:-1]
     label = operator_name(node.domain, node.op_type)
     return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+
+
+def _listed(flow: Flow, name: str) -> str:
+    """The integers of a value as those of an attribute are shown; "" if they are not known, or too many."""
+    numbers = integers(flow, name)
+    return f"[{','.join(map(str, numbers))}]" if numbers and len(numbers) <= _LISTED else ""
 
 
 def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:

@@ -301,3 +301,44 @@ def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
         "  z = GatherElements(GatherElements(z, y[1]), y[1])",
         "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",
     ]
+
+
+def stages(counts: Sequence[int]) -> str:
+    """Nodes of stages with so many layers, each stage after a product."""
+    text, value = "", "x"
+    for stage, count in enumerate(counts):
+        text += f"p{stage} = MatMul({value}, a) t{stage} = Softmax(p{stage}) f{stage} = Mul(t{stage}, {value}) "
+        value = f"f{stage}"
+        for layer in range(count):
+            at = f"{stage}_{layer}"
+            text += f"n{at} = LayerNormalization({value}, s) g{at} = Gelu(n{at}) v{at} = MatMul(g{at}, b) "
+            text += f"w{at} = Tanh(v{at}) r{at} = Add({value}, w{at}) e{at} = Mul(r{at}, r{at}) "
+            text += f"c{at} = Concat<axis = 0>(e{at}, r{at}, e{at}) o{at} = ReduceMax<keepdims = 1>(c{at}) "
+            value = f"o{at}"
+    return f"{text} out = Sigmoid({value})"
+
+
+def test_stages_with_other_numbers_of_layers_are_one_repeat() -> None:
+    found = outline(stages([2, 4, 3]), K)
+    assert found.texts()[1:] == [
+        "repeat 3  (h = x)",
+        "  y = h * Softmax(h @ same a)",
+        "  repeat (2, 4, 2)  (h = y)",
+        "    z = h + Tanh(Gelu(LayerNorm(h)) @ same b)",
+        "    u = z * z",
+        "    h = ReduceMax(Concat(u, z, u, axis=0))",
+        "h = h + Tanh(Gelu(LayerNorm(h)) @ b)",  # the last layer is followed by something else
+        "z = h * h",
+        "out = Sigmoid(ReduceMax(Concat(z, h, z, axis=0))): float32[2,6,8]",
+    ]
+    outer = found.lines[1]
+    (inner,) = [line for line in outer.lines if line.repeat > 1]
+    assert (outer.repeat, inner.repeat, [len(nodes) for nodes in inner.rounds]) == (3, 8, [8] * 8)
+    assert sorted(ref.position for ref in outer.nodes) == list(range(73))
+    assert read_back(found) == []
+
+
+def test_a_layer_between_that_later_lines_use_is_told_apart() -> None:
+    text = stages([2, 4, 3]).replace(" out = Sigmoid(", " kept = Max(o1_1, o2_1) end = Sigmoid(")
+    found = lines(f"{text} out = Sub(end, kept)", K)
+    assert found[-1] == "out = z - Max(h[1][1], h)"

@@ -187,3 +187,19 @@ def test_of_many_operands_some_are_named_and_the_rest_counted() -> None:
     parts = [f"float[2,6,8] i{number}" for number in range(20)]
     text = f"out = Concat<axis = 0>({', '.join([part.split()[1] for part in parts])})"
     assert lines(text, inputs=", ".join(parts)) == ["out = Concat(i0, i1, i2, i3, i4, i5, i6, i7, and 12 more, axis=0)"]
+
+
+def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolution() -> None:
+    text = (
+        "z = ConstantOfShape<value = int64[1] {0}>(four) all = Concat<axis = 0>(sides, z) "
+        "pairs = Reshape(all, two_each) turned = Slice(pairs, from_end, to_start, zeroth, last) "
+        "t = Transpose<perm = [1, 0]>(turned) flat = Reshape(t, last) pads = Cast<to = 7>(flat) p = Pad(x, pads) out = Conv(p, three)"
+    )
+    weights = (
+        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{3, 2}}, "
+        "int64[1] from_end = {-1}, int64[1] to_start = {-9223372036854775807}"
+    )
+    assert lines(text, weights) == ["out = Conv(x, 3, out=6)"]
+    assert lines(text.replace("(four)", "(four_)"), weights, "float[2,6,8] x, int64[1] four_") != [
+        "out = Conv(x, 3, out=6)"
+    ]
