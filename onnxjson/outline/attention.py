@@ -319,7 +319,7 @@ class _Attention:
             ways = [
                 replace(
                     way, source=front.source, inside=[*way.inside, *splits, *front.inside],
-                    orders=[*way.orders, *front.orders], sizes=front.sizes or way.sizes,
+                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes,
                     is_split=way.is_split or front.is_split, has_layout=way.has_layout or front.has_layout,
                 )
                 for way in ways
@@ -432,15 +432,20 @@ def _is_usual(ways: Sequence[_Way], after: Sequence[tuple[int, ...]]) -> bool:
     One head beside the steps is in its place without a Transpose.
     """
     query, key, value = ways
-    order = value.orders[0] if len(value.orders) == 1 else ()
+    (order,) = value.orders if len(value.orders) == 1 else query.orders if len(query.orders) == 1 else [()]
+    one = [[], [_HEADS]]
+    turns = [[each] for each in _TURNS]
+    split_keys = [[*each, *[order] * bool(order)] for each in turns] + [[_TURNED.get(order, ())]]
+    one_keys = [*turns, *[[*each, _HEADS] for each in turns], [_TURNED[_HEADS]]]
     is_joined = [*after] in [[each] for each in _MERGES.get(order, ())]
-    if not value.is_split or not (is_joined or (value.heads == "1" and not value.orders and not after)):
-        return False
-    turns = [[each, *[order] * bool(order)] for each in _TURNS] + [[_TURNED.get(order, ())]]
-    is_key = key.orders in turns if key.is_split else not key.has_layout and key.orders in [[each] for each in _TURNS]
-    is_query = query.orders == [order] * bool(order) if query.is_split else not (query.orders or query.has_layout)
+    is_joined |= (query.heads or value.heads) == "1" and [*after] in one
+    is_value = value.is_split and (value.orders == [order] or (value.heads == "1" and value.orders in one))
+    is_query = query.orders == [order] * bool(order) or (query.heads == "1" and query.orders in one)
+    is_query = is_query if query.is_split else not (query.orders or query.has_layout)
+    is_key = key.orders in split_keys or (key.heads == "1" and key.orders in one_keys)
+    is_key = is_key if key.is_split else not key.has_layout and key.orders in turns
     is_alike = not key.is_split or (key.heads == value.heads and key.is_grouped == value.is_grouped)
-    return is_query and is_key and is_alike and _are_rotated_alike(query, key)
+    return is_joined and is_value and is_query and is_key and is_alike and _are_rotated_alike(query, key)
 
 
 def _is_plain(ways: Sequence[_Way]) -> bool:

@@ -81,7 +81,11 @@ def is_matrix(graph: Units, unit: Unit) -> bool:
 
 def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
     """Whether a Reshape of rows gives them the axes that they had before."""
-    before, after = graph.flow.dims(start.operands[0]) or (), reshape.keywords[0][1].strip("[]").split(",")
+    if start.block == "Attention":  # its heads have been joined
+        before = (graph.flow.dims(graph.flow.nodes[start.nodes[-1]].input[0]) or ())[:-1]
+    else:
+        before = graph.flow.dims(start.operands[0]) or ()
+    after = reshape.keywords[0][1].strip("[]").split(",")
     known = [each for each in before[:-1] if isinstance(each, int)]
     pairs = zip(before[:-1], after, strict=False)
     return (

@@ -193,7 +193,8 @@ def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolu
     text = (
         "z = ConstantOfShape<value = int64[1] {0}>(four) all = Concat<axis = 0>(sides, z) "
         "pairs = Reshape(all, two_each) turned = Slice(pairs, from_end, to_start, zeroth, last) "
-        "t = Transpose<perm = [1, 0]>(turned) flat = Reshape(t, last) pads = Cast<to = 7>(flat) p = Pad(x, pads) out = Conv(p, three)"
+        "t = Transpose<perm = [1, 0]>(turned) flat = Reshape(t, last) pads = Cast<to = 7>(flat) p = Pad(x, pads) "
+        "out = Conv(p, three)"
     )
     weights = (
         f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{3, 2}}, "
