@@ -668,7 +668,7 @@ def test_operators_that_mix_samples_are_named_with_their_property(old: str, body
         ("z = Relu(x) y = Slice(z, n, e, a)", "Slice.*its input 1 is the same for all samples"),
         ("y, i = TopK(x, n)", "TopK.*its input 1 is the same for all samples"),
         (
-            "y = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool d, float[1,4] w) {d = Not(c) w = Neg(v)}>(n, , x)",
+            "y = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool d, float[1,4] w) {d=Not(c) w=Neg(v)}>(n,,x)",
             "Loop.*its number of iterations is one for all samples",
         ),
     ],
