@@ -93,7 +93,7 @@ def counterparts(
     names: tuple[Collection[str], Collection[str]],
     structure: Callable[[], GraphPair | None],
 ) -> dict[str, str]:
-    """Return the counterparts of inputs or outputs of a graph, in their order: by name, else by structure, else by type.
+    """Return the counterparts of inputs or outputs of a graph, in their order: by name, by structure, else by type.
 
     Args:
         names: those that both graphs have, in their order.
