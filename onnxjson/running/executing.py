@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.running import tasks
 from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
+from onnxjson.running.rounding import noise_of
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import (
@@ -38,6 +39,9 @@ from onnxjson.running.values import (
     packed_values,
     unpacked_values,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _SIDES: Final = (0, 1)
 
@@ -187,6 +191,9 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
             if model is None:
                 return
             models.append(model)
+        rounded = task.rounding and _open(
+            0, task.base, msgspec.structs.replace(task.settings, level=task.rounding), emit, sanitize, names[0]
+        )
         for run, feeds in enumerate(task.feeds):
             results: list[dict[str, Value]] = []
             for side in _SIDES:
@@ -198,17 +205,21 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                     raise
                 except Exception as error:
                     emit(tasks.Failed(run=run, side=side, problem=message_of(error, sanitize)))
-            for number in batch if len(results) == len(_SIDES) else ():
+            if len(results) < len(_SIDES):
+                continue
+            noise = noise_of(rounded, unpacked_values(feeds[0]), results[0], seed=run) if rounded else {}
+            for number in batch:
                 base, target = task.pairs[number]
                 values = results[0][base], results[1][target]
                 dtypes = dtype_of(values[0]), dtype_of(values[1])
-                emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, number, *values), dtypes=dtypes))
+                comparison = _compared(task, number, *values, noise.get(base))
+                emit(tasks.Compared(run=run, pair=number, comparison=comparison, dtypes=dtypes))
 
 
-def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value) -> Comparison:
+def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value, noise: "NDArray[Any] | None") -> Comparison:
     least = task.least[pair] if task.least else EXACT
     if not (task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other)):
-        return compare_values(one, other, task.tolerances, least)
+        return compare_values(one, other, task.tolerances, least, noise)
     comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances, least)
     # Equal numbers of elements also fit after a transposition, which moves them.
     return comparison if comparison.close else msgspec.structs.replace(comparison, problem="another shape")

@@ -278,7 +278,8 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
 def _models(task: tasks.Task) -> list[tuple[tasks.Subject, tasks.Settings]]:
     match task:
         case tasks.CompareTask():
-            return [(task.base, task.settings), (task.target, task.target_settings or task.settings)]
+            twice = [(task.base, task.settings)] * (1 if task.rounding is None else 2)
+            return [*twice, (task.target, task.target_settings or task.settings)]
         case tasks.SeriesTask():
             return [found for each in task.tasks for found in _models(each)]
         case tasks.RaceTask():

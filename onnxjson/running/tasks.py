@@ -98,6 +98,9 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     least: tuple[Tolerance, ...] = ()
     """The least tolerance of each pair; see `onnxjson.running.precision`."""
     target_settings: Settings | None = None
+    rounding: Level | None = None
+    """Level at which the base shows what rounding does to its results, which is then allowed; see
+    `onnxjson.running.rounding`."""
 
 
 class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):

@@ -38,6 +38,10 @@ _STRAY_SHARE: Final = 1e-4
 
 _STRAY_TIMES: Final = 10
 
+_NOISE_TIMES: Final = 10
+"""Multiple of the measured effect of rounding on an element that is allowed there: few runs may show little of it. The
+greatest effect on any element, relative to the tolerance, is the limit for all."""
+
 _FEW: Final = 3
 """Number of elements beside which a single great one is no mask."""
 
@@ -184,8 +188,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Number of elements that are NaN or infinite in one array and different in the other."""
     scale: float | None = None
     """Magnitude of the elements of the base: the greatest without masks."""
-    excess: float = 0.0
-    """Maximum of ``|base - target|`` as a multiple of what is allowed for the element."""
     largest_absolute: float | None = None
     """Maximum of ``|base - target|``."""
     largest_relative: float | None = None
@@ -236,8 +238,13 @@ def looser(tolerances: Iterable[Tolerance]) -> Tolerance:
     )
 
 
-def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance | None = None) -> Comparison:
-    """Compare two arrays."""
+def compare(
+    base: "NDArray[Any]",
+    target: "NDArray[Any]",
+    tolerance: Tolerance | None = None,
+    noise: "NDArray[Any] | None" = None,
+) -> Comparison:
+    """Compare two arrays; `noise` is how much rounding changes the elements of the base, if that is measured."""
     import numpy
 
     count = int(base.size)
@@ -252,7 +259,7 @@ def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance |
     with numpy.errstate(all="ignore"):
         if base.dtype.kind in "biu" and target.dtype.kind in "biu":
             return _integers(base, target, tolerance)
-        return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance)
+        return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance, noise)
 
 
 def _exact(base: "NDArray[Any]", differs: "NDArray[Any]") -> Comparison:
@@ -281,7 +288,12 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
 
 
 def _floats(
-    base: "NDArray[Any]", target: "NDArray[Any]", one: "NDArray[Any]", other: "NDArray[Any]", tolerance: Tolerance
+    base: "NDArray[Any]",
+    target: "NDArray[Any]",
+    one: "NDArray[Any]",
+    other: "NDArray[Any]",
+    tolerance: Tolerance,
+    noise: "NDArray[Any] | None" = None,
 ) -> Comparison:
     import numpy
 
@@ -294,6 +306,10 @@ def _floats(
     if (gaps > allowed).any():
         around = _surroundings(numpy.where(finite & (sizes <= scale), sizes, 0.0).reshape(base.shape), scale)
         allowed += tolerance.of_scale * around.reshape(-1)
+    if noise is not None:
+        noise = noise.reshape(-1)
+        most = float(numpy.divide(noise, allowed, where=allowed > 0, out=numpy.zeros_like(noise)).max(initial=0.0))
+        allowed = numpy.maximum(allowed, numpy.minimum(_NOISE_TIMES * noise, most * allowed))
     close = same | (finite & (gaps <= allowed))
     half = ~same & ~finite
     outside, stray = int((~close).sum()), 0
@@ -310,7 +326,6 @@ def _floats(
     return msgspec.structs.replace(
         counted,
         scale=scale,
-        excess=float(numpy.divide(gaps, allowed, where=gaps > 0, out=numpy.zeros_like(gaps)).max()),
         largest_absolute=float(gaps.max()),
         largest_relative=float(ratios.max()) if ratios.size else math.inf if gaps.any() else 0.0,
         largest_ulp=_ulp(base.reshape(-1)[finite], target.reshape(-1)[finite]),
@@ -411,11 +426,17 @@ def dtype_of(value: Value) -> str:
 
 
 def compare_values(
-    base: Value, target: Value, tolerances: Mapping[str, Tolerance] | None = None, least: Tolerance = EXACT
+    base: Value,
+    target: Value,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    least: Tolerance = EXACT,
+    noise: "NDArray[Any] | None" = None,
 ) -> Comparison:
     """Compare two values. If they have several tensors, the figures are those of the worst one.
 
-    `least` is the least tolerance of numbers of floating point; see `onnxjson.running.precision`.
+    Args:
+        least: the least tolerance of numbers of floating point; see `onnxjson.running.precision`.
+        noise: how much rounding changes the elements of the base, which is one tensor; see `onnxjson.running.rounding`.
     """
     one, other = list(leaves(base)), list(leaves(target))
     if [path for path, _ in one] != [path for path, _ in other] or (base is None) != (target is None):
@@ -427,7 +448,7 @@ def compare_values(
     for (_, first), (_, second) in zip(one, other, strict=True):
         arrays = to_numpy(first), to_numpy(second)
         tolerance = tolerance_of([each.dtype.name for each in arrays], allowed)
-        comparisons.append(compare(*arrays, tolerance if tolerance == EXACT else looser((tolerance, least))))
+        comparisons.append(compare(*arrays, tolerance if tolerance == EXACT else looser((tolerance, least)), noise))
     if len(comparisons) == 1:
         return comparisons[0]
     if not comparisons:

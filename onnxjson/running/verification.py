@@ -14,10 +14,8 @@ from typing import Final, Self
 import msgspec
 
 from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.document import Model, Tensor
-from onnxjson.model.dtypes import WIDE_FLOATS
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
-from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running.coverage import Difference, differences, rows_by_input
 from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
@@ -260,33 +258,26 @@ class Verifier:
         ]))  # fmt: skip
 
     def _rounded(self, outcome: Outcome) -> Outcome:
-        """Accept small differences that are no greater than what rounding does to the base.
-
-        That is measured: the base at another level of onnxruntime, on inputs that differ in their last bit. Some models
-        amplify rounding, such as a logarithm of differences: no tolerance of a dtype knows that.
-        """
+        """Accept small differences of elements that rounding changes as much in the base; see `rounding`."""
         far = {
-            (report.run, report.pair): report.comparison
+            (report.run, report.pair)
             for report in outcome.all(Compared)
             if not (report.comparison.close or report.comparison.exact or report.comparison.nonfinite)
             and error_share(report.comparison) <= _ROUNDING
         }
-        runs = sorted({run for run, _ in far})
+        runs, numbers = sorted({run for run, _ in far}), sorted({pair for _, pair in far})
         if not far or outcome.problem or outcome.interrupted or self.plan.tolerances:
             return outcome
+        pairs = self.models.interface.outputs
         again = self.compare(
-            [(self.trials[run].feeds[0], _rounded_feeds(self.trials[run].feeds[0], run)) for run in runs],
-            [(one, one) for one, _ in self.models.interface.outputs],
-            sides=(0, 0),
-            level="all" if self.plan.settings.level == "off" else "off",
+            [self.trials[run].feeds for run in runs], [pairs[number] for number in numbers], rounding=True
         )
-        allowed = {(runs[report.run], report.pair): 2 * report.comparison.excess for report in again.all(Compared)}
-        accepted = {key: comparison for key, comparison in far.items() if comparison.excess <= allowed.get(key, 0)}
-        self._amplifying = {self.models.interface.outputs[pair][0]: None for _, pair in accepted}
+        close = {(runs[each.run], numbers[each.pair]) for each in again.all(Compared) if each.comparison.close} & far
+        self._amplifying = {pairs[pair][0]: None for _, pair in sorted(close)}
         return outcome._replace(reports=tuple([
             msgspec.structs.replace(report, comparison=msgspec.structs.replace(
                 report.comparison, outside=0, stray=report.comparison.stray + report.comparison.outside
-            )) if isinstance(report, Compared) and (report.run, report.pair) in accepted else report
+            )) if isinstance(report, Compared) and (report.run, report.pair) in close else report
             for report in outcome.reports
         ]))  # fmt: skip
 
@@ -302,7 +293,7 @@ class Verifier:
         pairs: Sequence[tuple[str, str]],
         *,
         sides: tuple[int, int] = (0, 1),
-        level: Level | None = None,
+        rounding: bool = False,
         batches: Sequence[Sequence[int]] | None = None,
         reshaped: bool = False,
     ) -> Outcome:
@@ -310,15 +301,13 @@ class Verifier:
 
         Args:
             sides: the two models; the base twice shows whether its results are deterministic.
-            level: level of onnxruntime for the second model, if not that of the plan.
+            rounding: whether what rounding does to the base is allowed.
             batches: pairs that are compared together; all of them if None.
             reshaped: whether values of different shapes with equal numbers of elements are compared.
         """
         one, other = self.packed[sides[0]], self.packed[sides[1]]
         twice = sides[0] == sides[1]
-        settings = self.plan.target_settings if sides[1] else None
-        if level is not None:
-            settings = msgspec.structs.replace(settings or self.plan.settings, level=level)
+        level: Level = "all" if self.plan.settings.level == "off" else "off"
         task = CompareTask(
             base=one.subject,
             target=msgspec.structs.replace(other.subject, seed=_OTHER_SEED) if twice else other.subject,
@@ -329,7 +318,8 @@ class Verifier:
             reshaped=reshaped,
             tolerances={**TOLERANCES, **self.plan.tolerances},
             least=tuple(self._least([pair[0] for pair in pairs], sides[0])),
-            target_settings=settings,
+            target_settings=self.plan.target_settings if sides[1] else None,
+            rounding=level if rounding else None,
         )
         return execute(
             self.worker, task, timeout=self.plan.timeout, on_report=self._on_report, size=max(one.size, other.size)
@@ -453,7 +443,7 @@ class Verifier:
         for name in self._amplifying:
             yield (
                 f'"{visible(name)}" differs by rounding: the base itself changes as much when its inputs change '
-                "in their last bit"
+                "in their last bits"
             )
         if not result.failed:
             yield from self._hidden(result)
@@ -484,17 +474,3 @@ class Verifier:
         for report in outcome.all(Compared):
             if not report.comparison.close:
                 yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'
-
-
-def _rounded_feeds(feeds: Mapping[str, Value], seed: int) -> dict[str, Value]:
-    """Return inputs whose floating-point numbers differ in their last bit, upwards or downwards at random."""
-    import numpy
-
-    generator = numpy.random.default_rng(seed)
-    rounded: dict[str, Value] = dict(feeds)
-    for name, value in feeds.items():
-        array = to_numpy(value) if isinstance(value, Tensor) and value.data_type in WIDE_FLOATS else None
-        if array is not None:
-            ends = numpy.where(generator.random(array.shape) < 0.5, -numpy.inf, numpy.inf).astype(array.dtype)
-            rounded[name] = from_numpy(numpy.nextafter(array, ends), name)
-    return rounded
