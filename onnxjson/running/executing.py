@@ -59,14 +59,12 @@ def execute_task(task: bytes, sanitize: Sanitizer) -> None:
         collected(lambda report: tasks.write_report(report, file)) as emit,
     ):
         match decoded:
-            case tasks.RunTask():
-                _run(decoded, emit, sanitize)
-            case tasks.CompareTask():
-                _compare(decoded, emit, sanitize)
+            case tasks.RunTask() | tasks.CompareTask():
+                _execute(decoded, emit, sanitize)
             case tasks.SeriesTask():
-                for number, run_task in enumerate(decoded.tasks):
+                for number, single in enumerate(decoded.tasks):
                     emit(tasks.Began(task=number))
-                    _run(run_task, emit, sanitize)
+                    _execute(single, emit, sanitize)
             case tasks.RaceTask():
                 run_race(decoded, emit, sanitize)
             case tasks.ScoreTask():
@@ -109,6 +107,13 @@ def _open(
     seconds = time.perf_counter() - started
     emit(tasks.Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
     return model
+
+
+def _execute(task: tasks.SingleTask, emit: Emit, sanitize: Sanitizer) -> None:
+    if isinstance(task, tasks.RunTask):
+        _run(task, emit, sanitize)
+    else:
+        _compare(task, emit, sanitize)
 
 
 def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:

@@ -103,10 +103,13 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     `onnxjson.running.rounding`."""
 
 
-class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
-    """Run many models one after the other: a new process costs more than a small model."""
+SingleTask = RunTask | CompareTask
 
-    tasks: tuple[RunTask, ...]
+
+class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
+    """Execute many tasks one after the other: a new process costs more than a small model."""
+
+    tasks: tuple[SingleTask, ...]
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):
