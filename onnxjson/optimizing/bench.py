@@ -20,13 +20,14 @@ from onnxjson.optimizing.passes.measuring import MeasuredPass
 from onnxjson.optimizing.trace_records import size_of
 from onnxjson.optimizing.variants import ORIGINAL, BenchReport, BenchRow, Grid, Variant, verdict_fields
 from onnxjson.running import tasks
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_by_model
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR, SPREADS
 from onnxjson.running.sandbox import TIMEOUT, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, RaceTask, Runner, Scored, ScoreTask, Settings, Started, Timed
-from onnxjson.running.values import Tolerance, packed_values
+from onnxjson.running.values import packed_values
 from onnxjson.running.verification import SEEDS, Plan, Verifier
 from onnxjson.running.worker import Worker
 

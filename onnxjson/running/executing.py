@@ -23,22 +23,12 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.running import tasks
+from onnxjson.running.comparisons import EXACT, Comparison, compare_values
 from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
 from onnxjson.running.rounding import noise_of
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
-from onnxjson.running.values import (
-    EXACT,
-    Comparison,
-    Value,
-    Values,
-    as_array,
-    as_value,
-    compare_values,
-    dtype_of,
-    packed_values,
-    unpacked_values,
-)
+from onnxjson.running.values import Value, Values, as_array, as_value, dtype_of, packed_values, unpacked_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

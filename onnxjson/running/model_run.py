@@ -14,6 +14,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Brief, Reported
+from onnxjson.running.comparisons import Comparison, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.random_values import Spread
@@ -31,17 +32,7 @@ from onnxjson.running.tasks import (
     Settings,
     Timed,
 )
-from onnxjson.running.values import (
-    Comparison,
-    Tolerance,
-    Value,
-    as_array,
-    as_value,
-    compare_values,
-    dtype_of,
-    packed_values,
-    unpacked_values,
-)
+from onnxjson.running.values import Value, as_array, as_value, dtype_of, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 

@@ -17,24 +17,15 @@ from onnxjson.diffing.events import Event, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
+from onnxjson.running.comparisons import TOLERANCES, Comparison, Tolerance, badness
 from onnxjson.running.engines import INFERENCE_ERROR
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.regions import Elements, NotRunError, Surroundings, UnsettledError
 from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
 from onnxjson.running.sandbox import Outcome, execute_all
-from onnxjson.running.tasks import (
-    ENGINES,
-    Compared,
-    CompareTask,
-    Engine,
-    Failed,
-    Opened,
-    Refused,
-    Settings,
-    Subject,
-)
+from onnxjson.running.tasks import ENGINES, Compared, CompareTask, Engine, Failed, Opened, Refused, Settings, Subject
 from onnxjson.running.value_types import SIZES
-from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, badness, packed_values
+from onnxjson.running.values import packed_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
 

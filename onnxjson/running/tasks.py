@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Literal
 
 import msgspec
 
-from onnxjson.running.values import Comparison, Tolerance
+from onnxjson.running.comparisons import Comparison, Tolerance
 
 Engine = Literal["onnxruntime", "reference"]
 """Evaluator of models: onnxruntime, or the reference evaluator of onnx."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxjson.running.values import EXACT, TOLERANCES, Tolerance, compare, tolerance_of
+from onnxjson.running.comparisons import EXACT, TOLERANCES, Tolerance, compare, tolerance_of
 
 NAN, INFINITY = float("nan"), float("inf")
 
