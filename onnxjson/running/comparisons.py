@@ -147,11 +147,10 @@ def compare(
         return _exact(base, numpy.asarray(base != target, bool))
     if tolerance is None:
         tolerance = tolerance_of((base.dtype.name, target.dtype.name))
-    wide = numpy.complex128 if "c" in (base.dtype.kind, target.dtype.kind) else numpy.float64
     with numpy.errstate(all="ignore"):
         if base.dtype.kind in "biu" and target.dtype.kind in "biu":
             return _integers(base, target, tolerance)
-        return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance, noise)
+        return _floats(base, target, tolerance, noise)
 
 
 def _exact(base: "NDArray[Any]", differs: "NDArray[Any]") -> Comparison:
@@ -171,8 +170,7 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
         return Comparison(elements=0, exact=True)
     if not differs.any():
         return Comparison(elements=base.size, largest_absolute=0.0, largest_relative=0.0, cosine=1.0, exact=True)
-    one, other = base.reshape(-1).astype(numpy.float64), target.reshape(-1).astype(numpy.float64)
-    comparison = _floats(base, target, one, other, tolerance)
+    comparison = _floats(base, target, tolerance)
     unequal = int(differs.sum())
     outside = unequal if tolerance == EXACT else comparison.outside
     worst = comparison.worst if comparison.worst is not None else _place(int(numpy.argmax(differs)), base.shape)
@@ -180,15 +178,12 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
 
 
 def _floats(
-    base: "NDArray[Any]",
-    target: "NDArray[Any]",
-    one: "NDArray[Any]",
-    other: "NDArray[Any]",
-    tolerance: Tolerance,
-    noise: "NDArray[Any] | None" = None,
+    base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance, noise: "NDArray[Any] | None" = None
 ) -> Comparison:
     import numpy
 
+    wide = numpy.complex128 if "c" in (base.dtype.kind, target.dtype.kind) else numpy.float64
+    one, other = base.astype(wide).reshape(-1), target.astype(wide).reshape(-1)
     same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))
     finite = numpy.isfinite(one) & numpy.isfinite(other)
     sizes = numpy.abs(one)

@@ -16,7 +16,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.methods import Brief, Reported
 from onnxjson.running.comparisons import Comparison, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
 from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
 from onnxjson.running.tasks import (
@@ -299,11 +299,10 @@ def _feeds(
     model: Model, worker: Worker, options: InputOptions, sets: Sequence[DataSet], how: tuple[int, Spread, float]
 ) -> _Feeds:
     seed, spread, until = how
-    index, names = Index(model), list(free_inputs(model))
     fed = _Feeds(sets, [], {})
     for number, data_set in enumerate(sets):
-        inputs = Inputs([index], [(name,) for name in names], options, worker)
-        unknown = [name for name in names if name not in data_set.inputs]
+        inputs = inputs_of(model, options, worker)
+        unknown = [name for name in free_inputs(model) if name not in data_set.inputs]
         if data_set.outputs and unknown:
             raise FeedError(f'{data_set.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
         fed.values.extend(inputs.feeds(data_set.inputs, (seed, number), spread=spread, until=until))

@@ -4,21 +4,19 @@ The figures of a node are those of its first output. All runs are without optimi
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from onnxjson.model.constants import is_constant_node
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError
 from onnxjson.model.index import Index, Scope
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.loading import MarkedNodes
 from onnxjson.running.locating import batches, locate, value_sizes
 from onnxjson.running.model_run import run_cases
 from onnxjson.running.tasks import Settings
@@ -56,7 +54,7 @@ def node_numbers(
         EvaluationError: no engine supports the model, or it fails on these values.
         FeedError: values do not fit its inputs.
     """
-    index, names = Index(model), _own_names(model)
+    index, marked = Index(model), MarkedNodes(model)
     scope = index.main
     if scope is None:
         raise EvaluationError("the model has no graph to run")
@@ -65,17 +63,17 @@ def node_numbers(
     sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
     order = list(values)
     result = run_cases(
-        _named(model, names), folder, sets[:1] or [DataSet("seed 0", {}, {})],
+        marked.model, folder, sets[:1] or [DataSet("seed 0", {}, {})],
         input_options=InputOptions(dims=dims), settings=Settings(), profile=_RUNS, worker=worker,
         measured=[[order[number] for number in batch] for batch in batches(sizes)],
     )  # fmt: skip
     if result.cases[0].problem:
         raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
-    place_of = {name: place for place, name in enumerate(names)}
+    addresses = {_address(scope, place) for place in range(len(scope.graph.node))}
     columns: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
     for each in result.profile:
-        if each.name in place_of:
-            columns["ms"][_address(scope, place_of[each.name])] = 1e3 * each.seconds / result.profiled_runs
+        if (address := marked.read(each.name)[1]) in addresses:
+            columns["ms"][address] = 1e3 * each.seconds / result.profiled_runs
     for inner_value in result.figures:
         address = _address(scope, values[inner_value.name])
         figures = {
@@ -116,21 +114,3 @@ def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims
 
 def _address(scope: Scope, place: int) -> str:
     return f"{scope.address}/node/{place}"
-
-
-def _own_names(model: Model) -> list[str]:
-    """Return a name for each node that no other one has: its own, if possible."""
-    nodes = (model.graph or Graph()).node
-    counts = Counter([node.name for node in nodes])
-    prefix = "node "
-    while any(name and name.startswith(prefix) for name in counts):
-        prefix += " "
-    return [
-        node.name if node.name and counts[node.name] == 1 else f"{prefix}{place}" for place, node in enumerate(nodes)
-    ]
-
-
-def _named(model: Model, names: Sequence[str]) -> Model:
-    graph = model.graph or Graph()
-    nodes = [msgspec.structs.replace(node, name=name) for node, name in zip(graph.node, names, strict=True)]
-    return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, node=tuple(nodes)))
