@@ -40,14 +40,9 @@ Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
 Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
 
 _ELEMENTS: Final[dict[type[Record], Element]] = {
-    Model: "model",
-    Graph: "graph",
-    Node: "node",
-    Attribute: "attribute",
-    Tensor: "tensor",
-    ValueInfo: "value",
+    Model: "model", Graph: "graph", Node: "node", Attribute: "attribute", Tensor: "tensor", ValueInfo: "value",
     Function: "function",
-}
+}  # fmt: skip
 
 _FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
     "doc_strings": ("doc_string", tuple(_ELEMENTS)),

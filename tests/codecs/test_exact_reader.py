@@ -37,18 +37,11 @@ def test_an_integer_may_be_spelled_in_any_way(spelled: str) -> None:
 @pytest.mark.parametrize(
     ("spelled", "code"),
     [
-        ("8.5", "wrong-type"),
-        ("true", "wrong-type"),
-        ("null", "wrong-type"),
-        ("[8]", "wrong-type"),
-        ('"8.0"', "wrong-type"),
-        ('" 8"', "wrong-type"),
-        ("9223372036854775808", "out-of-range"),
-        ('"-9223372036854775809"', "out-of-range"),
-        ("1e16", "bad-number"),
-        ("-0", "minus-zero"),
+        ("8.5", "wrong-type"), ("true", "wrong-type"), ("null", "wrong-type"), ("[8]", "wrong-type"),
+        ('"8.0"', "wrong-type"), ('" 8"', "wrong-type"), ("9223372036854775808", "out-of-range"),
+        ('"-9223372036854775809"', "out-of-range"), ("1e16", "bad-number"), ("-0", "minus-zero"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_integer_is_refused(spelled: str, code: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(f'{{"format": "onnxjson/1", "ir_version": {spelled}}}'.encode())

@@ -162,18 +162,11 @@ def test_bytes_of_any_length_are_read(length: int) -> None:
 @pytest.mark.parametrize(
     ("text", "data"),
     [
-        ("-0", "00000080"),
-        ("-0.0", "00000080"),
-        ('"-0.0"', "00000080"),
-        ("1", "0000803f"),
-        ('"1.5"', "0000c03f"),
-        ('"NaN"', "0000c07f"),
-        ('"-Infinity"', "000080ff"),
-        ("3.4028235e+38", "ffff7f7f"),
-        ("-3.4028235e+38", "ffff7fff"),
-        ("1e-50", "00000000"),
+        ("-0", "00000080"), ("-0.0", "00000080"), ('"-0.0"', "00000080"), ("1", "0000803f"), ('"1.5"', "0000c03f"),
+        ('"NaN"', "0000c07f"), ('"-Infinity"', "000080ff"), ("3.4028235e+38", "ffff7f7f"),
+        ("-3.4028235e+38", "ffff7fff"), ("1e-50", "00000000"),
     ],
-)
+)  # fmt: skip
 def test_floats_are_read_as_they_were_meant(text: str, data: str) -> None:
     attribute = attribute_of('{"f": @, "floats": [@]}', text)
     assert struct.pack("<f", attribute.f).hex() == struct.pack("<f", attribute.floats[0]).hex() == data

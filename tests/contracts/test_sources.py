@@ -38,14 +38,10 @@ IMPORTERS = {
 """Packages that few may import, and who: modules, or whole folders."""
 
 STARTERS = {
-    "onnxjson/running/box_trial.py",
-    "onnxjson/running/server_process.py",
-    "onnxjson/fleet/engine.py",
-    "onnxjson/running/worker_server.py",
-    "onnxjson/cli/processes.py",
-    "onnxjson/cli/serving.py",
+    "onnxjson/running/box_trial.py", "onnxjson/running/server_process.py", "onnxjson/fleet/engine.py",
+    "onnxjson/running/worker_server.py", "onnxjson/cli/processes.py", "onnxjson/cli/serving.py",
     "onnxjson/git/commands.py",
-}
+}  # fmt: skip
 """Modules that may start processes."""
 
 SETTING_ASIDE = {

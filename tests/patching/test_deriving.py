@@ -189,14 +189,10 @@ def test_attributes_are_followed_by_name() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (("a",), ("a", "a")),
-        (("a", "a"), ("a",)),
-        (("a", "a", "b"), ("b", "a", "a")),
-        (("#0", "a"), ("a", "#0")),
-        ((None, "a"), ("a", None, None)),
-        (("", "x/~y"), ("x/~y", "")),
+        (("a",), ("a", "a")), (("a", "a"), ("a",)), (("a", "a", "b"), ("b", "a", "a")), (("#0", "a"), ("a", "#0")),
+        ((None, "a"), ("a", None, None)), (("", "x/~y"), ("x/~y", "")),
     ],
-)
+)  # fmt: skip
 def test_attributes_whose_names_repeat_or_are_missing(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     base = attributes_of(*[number(name, index) for index, name in enumerate(before)])
     target = attributes_of(*[number(name, index) for index, name in enumerate(after)])

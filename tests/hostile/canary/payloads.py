@@ -220,15 +220,10 @@ _CLICK: Final = {
 }
 
 _TERMINAL: Final = {
-    "clipboard": "\x1b]52;c;{0}\x07",
-    "link": "\x1b]8;;http://127.0.0.1/{0}\x1b\\x\x1b]8;;\x1b\\",
-    "title": "\x1b]0;{0}\x07",
-    "keys": "\x1bP$q{0}\x1b\\",
-    "erase": "\x1b[2J\x1b[H{0}",
-    "c1": "\x9d52;c;{0}\x9c",
-    "return": "x\r{0}",
-    "backspace": "x\b\b\b{0}",
-}
+    "clipboard": "\x1b]52;c;{0}\x07", "link": "\x1b]8;;http://127.0.0.1/{0}\x1b\\x\x1b]8;;\x1b\\",
+    "title": "\x1b]0;{0}\x07", "keys": "\x1bP$q{0}\x1b\\", "erase": "\x1b[2J\x1b[H{0}", "c1": "\x9d52;c;{0}\x9c",
+    "return": "x\r{0}", "backspace": "x\b\b\b{0}",
+}  # fmt: skip
 
 
 def _secret_file(to: Fill) -> Path:
