@@ -13,16 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from onnxjson.checking.amounts import (
-    Amount,
-    Size,
-    UnknownAmountError,
-    is_at_least,
-    largest,
-    plain,
-    product,
-    sum_sizes,
-)
+from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, is_at_least, largest, plain, product, sum_sizes
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
 from onnxjson.checking.shapes import Typed, produced, sizes_of, typed, with_input_names
 from onnxjson.checking.weight_use import WeightUse

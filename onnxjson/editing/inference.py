@@ -11,13 +11,7 @@ from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import inferred_dims
 from onnxjson.editing.type_correction import correct_types, types_that_follow
-from onnxjson.editing.type_relations import (
-    Dims,
-    is_complete,
-    tensor_of,
-    with_shape,
-    with_type,
-)
+from onnxjson.editing.type_relations import Dims, is_complete, tensor_of, with_shape, with_type
 from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible

@@ -10,12 +10,7 @@ from onnxjson.codecs.reading.model import looks_like_proto_json
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.model import document as d
 from onnxjson.model.errors import DecodeError
-from tests.codecs.documents import (
-    DOCUMENT,
-    codes,
-    model,
-    node,
-)
+from tests.codecs.documents import DOCUMENT, codes, model, node
 
 
 def test_a_key_that_stands_is_a_field_that_is_present() -> None:

@@ -58,12 +58,7 @@ def test_lists_tags_and_full_forms_are_seen_through() -> None:
         "metadata_props": [["k", "v"]],
         "graph": {
             "node": [
-                {
-                    "attribute": [
-                        {"name": "a/b", "type": "GRAPH", "g": {"name": "first"}},
-                        {"name": "2", "i": 3},
-                    ]
-                },
+                {"attribute": [{"name": "a/b", "type": "GRAPH", "g": {"name": "first"}}, {"name": "2", "i": 3}]},
                 {"attribute": {"x": {"AttributeProto": {"t": {"dims": [7]}}}, "y": {"GRAPHS": [{"name": "second"}]}}},
             ]
         },

@@ -12,11 +12,7 @@ from onnxjson.model import document as d
 from onnxjson.model.elements import pack
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.payloads import Payload
-from tests.codecs.documents import (
-    codes_of_tensor,
-    float32,
-    tensor,
-)
+from tests.codecs.documents import codes_of_tensor, float32, tensor
 
 
 def test_values_become_raw_data() -> None:
@@ -131,14 +127,7 @@ def test_values_are_nested_by_shape() -> None:
     assert tensor(type="int8[1,1,1,1,1,1,1,1]", values=deep).raw_data == b"\x01"
     assert tensor(type="int8[1,1,1,1,1,1,1,1,2]", values=[1, 2]).raw_data == b"\x01\x02"
     assert tensor(type="int8[3,0]", values=[]).raw_data == b""
-    for shape, values in {
-        "[]": [1],
-        "[1]": 1,
-        "[2]": [1],
-        "[2,1]": [1, 2],
-        "[2,2]": [[1, 2], [1]],
-        "[0]": [1],
-    }.items():
+    for shape, values in {"[]": [1], "[1]": 1, "[2]": [1], "[2,1]": [1, 2], "[2,2]": [[1, 2], [1]], "[0]": [1]}.items():
         assert codes_of_tensor(type=f"int8{shape}", values=values)[0] in ("wrong-type", "wrong-count")
 
 

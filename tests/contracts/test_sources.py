@@ -26,14 +26,8 @@ IMPORTERS = {
         "onnxjson/running/shape_inference.py",
         "onnxjson/running/worker_jobs.py",
     },
-    "google": {
-        "onnxjson/codecs/protojson.py",
-        "onnxjson/codecs/serde.py",
-    },
-    "onnxruntime": {
-        "onnxjson/optimizing/passes/",
-        "onnxjson/running/engines.py",
-    },
+    "google": {"onnxjson/codecs/protojson.py", "onnxjson/codecs/serde.py"},
+    "onnxruntime": {"onnxjson/optimizing/passes/", "onnxjson/running/engines.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 

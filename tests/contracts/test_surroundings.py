@@ -9,10 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-SENSITIVE = (
-    "tests/cli/test_fmt.py",
-    "tests/contracts/test_surroundings.py::test_surroundings_are_those_of_the_tests",
-)
+SENSITIVE = ("tests/cli/test_fmt.py", "tests/contracts/test_surroundings.py::test_surroundings_are_those_of_the_tests")
 """Tests that write backups, print what may be coloured or cut, and look at the folders above."""
 
 HOSTILE = {

@@ -10,12 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxjson.model.limits import (
-    ANALYSIS_BYTES,
-    ANALYSIS_PROCESSOR_SECONDS,
-    ANALYSIS_SECONDS,
-    EXPANDED_RUN_NODES,
-)
+from onnxjson.model.limits import ANALYSIS_BYTES, ANALYSIS_PROCESSOR_SECONDS, ANALYSIS_SECONDS, EXPANDED_RUN_NODES
 from onnxjson.running.expansion import ExpansionError, refuse_expansion
 from onnxjson.running.worker_protocol import ALLOWED, Limits, allowed_limits
 from tests.cli.running import run

@@ -39,12 +39,7 @@ def values_of(field: Field) -> Iterator[object]:
     """Values of a field: absent, present and empty, and others."""
     if field.message is not None:
         yield from (
-            ((), (field.message(),), (field.message(), field.message()))
-            if field.repeated
-            else (
-                None,
-                field.message(),
-            )
+            ((), (field.message(),), (field.message(), field.message())) if field.repeated else (None, field.message())
         )
     elif field.packed or (field.repeated and field.kind is Kind.FLOAT):
         packed = VALUES[Kind.UINT64 if field.kind in (Kind.INT32, Kind.INT64, Kind.UINT64) else field.kind]

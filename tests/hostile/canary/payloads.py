@@ -273,12 +273,7 @@ def _payloads() -> Iterator[Payload]:
         yield Payload(f"expandvars/{form}/leak", "leak", _in_place(f"{form}/{{0}}"), "expandvars")
     for variant, (effect, write) in _LOCATIONS.items():
         yield Payload(f"location/{variant}/{effect}", effect, write, "location")
-    shown: dict[Effect, dict[str, str]] = {
-        "page": _PAGE,
-        "markdown": _MARKDOWN,
-        "click": _CLICK,
-        "terminal": _TERMINAL,
-    }
+    shown: dict[Effect, dict[str, str]] = {"page": _PAGE, "markdown": _MARKDOWN, "click": _CLICK, "terminal": _TERMINAL}
     for effect, forms in shown.items():
         for variant, form in forms.items():
             yield Payload(f"{effect}/{variant}", effect, _in_place(form), effect)

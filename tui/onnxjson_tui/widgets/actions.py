@@ -21,9 +21,7 @@ GROUPS: Final[dict[Group, str]] = {
 }  # fmt: skip
 """Groups of actions in the order of the key list, and their headings."""
 
-PANES: Final[dict[Pane, str]] = {
-    "drawer": "In the drawer",
-}
+PANES: Final[dict[Pane, str]] = {"drawer": "In the drawer"}
 
 _NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
 
