@@ -108,7 +108,7 @@ def cost_of(
 ) -> Cost:
     """Compute the cost of a model.
 
-    Types that the model does not state are inferred in a guarded process, after its functions are inlined.
+    Types that the model does not state are inferred in a sandboxed process, after its functions are inlined.
 
     Args:
         model: is not modified.

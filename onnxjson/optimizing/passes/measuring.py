@@ -3,7 +3,7 @@
 onnxruntime has few kernels for float16 on processors. It computes the other operators in float32, and removes the
 rounding between two of them, so that values that overflow on an accelerator do not overflow there. So results are
 measured on a model that computes in float32 and rounds every value that would be float16 (`emulate`): each operator is
-exact inside, its outputs are rounded, and the Casts of the model stay. All of this runs in the guarded process.
+exact inside, its outputs are rounded, and the Casts of the model stay. All of this runs in the sandboxed process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -260,7 +260,7 @@ def rounded(model: bytes) -> bytes:
 
 
 class _InThisProcess(Worker):
-    """Infers shapes in this process, which is guarded already."""
+    """Infers shapes in this process, which is sandboxed already."""
 
     def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
         """See `Worker.infer_types`."""

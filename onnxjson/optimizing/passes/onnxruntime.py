@@ -2,7 +2,7 @@
 
 https://onnxruntime.ai/docs/performance/model-optimizations/graph-optimizations.html
 
-Runs in the guarded process. onnxruntime has no interface that reports what its optimizer did; its log has: a line for
+Runs in the sandboxed process. onnxruntime has no interface that reports what its optimizer did; its log has: a line for
 each graph transformer (https://github.com/microsoft/onnxruntime/pull/17819), on file descriptor 2. Given the names in
 the log, sessions with all but the first transformers disabled return the graph between two of them. A transformer made
 of rules does not report which of them fired: they are found by leaving out one after the other.

@@ -383,7 +383,7 @@ def _rewritten(model: "ModelProto", rule: str) -> Any:
 
 
 def rules_named(name: str) -> Iterable[Any]:
-    """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the guarded process."""
+    """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the sandboxed process."""
     if name in _FUSIONS:
         module, attribute = _FUSIONS[name]
         named = getattr(import_module(f"onnxscript.rewriter.rules.fusion.{module}"), attribute)

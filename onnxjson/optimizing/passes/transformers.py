@@ -211,7 +211,7 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
     Weights of an adapter are found by their name, or by the name of a node that consumes them.
     """
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
     kind: Annotated[Kind, Meta(description="Kind of adapter.")] = "lora"
     pattern: Annotated[

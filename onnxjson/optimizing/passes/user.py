@@ -147,7 +147,7 @@ def _failed(path: Path, error: Exception) -> EditError:
 class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
     """Make an edit."""
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
     step: Annotated[Any, Meta(description='The edit as in a script: {"edit": "prune"}.')]
     folder: Annotated[str | None, Meta(description="Folder that must contain the files it names.")] = None
@@ -177,7 +177,7 @@ class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
 class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
     """Make the edits of a rewrite script, all of them or none."""
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
     file: Annotated[str, Role("file"), Meta(min_length=1, description="Rewrite script, onnxjson-rewrite/1.")]
 
