@@ -7,7 +7,7 @@ A subclass is the declaration: its docstring describes it, its fields are the op
 
         packages = ("example-package",)
 
-        strength: Annotated[int, Meta(ge=1, description="How much.")] = 1
+        strength: Annotated[int, about("How much.", ge=1)] = 1
 
         def run(self, model: bytes, folder: Path) -> bytes:
             import example_package  # only here, in the sandboxed process

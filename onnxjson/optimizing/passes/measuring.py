@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from onnxjson.codecs import serde
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, Finding, OnnxJsonError, WorkerError
@@ -58,16 +58,16 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     data: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Role("file"),
-        Meta(
-            description="Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
+        about(
+            "Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
             "If all arrays of a .npz have one more dimension than the inputs, the first dimension is that of samples."
         ),
     ] = ()
-    samples: Annotated[int, Meta(ge=1, description="Number of sets of random inputs.")] = SAMPLES
-    seed: Annotated[int, Meta(ge=0, description="Seed of random inputs.")] = 0
+    samples: Annotated[int, about("Number of sets of random inputs.", ge=1)] = SAMPLES
+    seed: Annotated[int, about("Seed of random inputs.", ge=0)] = 0
     dims: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
-        Meta(description="Sizes of open dimensions, by name; others get sizes that the model accepts."),
+        about("Sizes of open dimensions, by name; others get sizes that the model accepts."),
     ] = msgspec.field(default_factory=dict)
 
     def reads(self) -> tuple[str, ...]:
