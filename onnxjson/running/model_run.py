@@ -1,4 +1,4 @@
-"""Run models on given or random inputs, in the guarded process; report outputs, times and execution providers."""
+"""Run models on given or random inputs, in the sandboxed process; report outputs, times and execution providers."""
 
 import time
 from collections import Counter
@@ -198,7 +198,7 @@ def run(
     profile: int = 0,
     timeout: float = TIMEOUT,
 ) -> RunResult:
-    """Run a model in a guarded process.
+    """Run a model in a sandboxed process.
 
     Args:
         model: the model, or its file.
@@ -265,9 +265,9 @@ def run_cases(
         FeedError: values do not fit its inputs.
     """
     sent = pack_model(model, folder, trust_links=trust_links)
-    with nullcontext(worker) if worker is not None else Worker() as guarded:
+    with nullcontext(worker) if worker is not None else Worker() as sandbox:
         until = time.monotonic() + timeout
-        fed = _feeds(model, guarded, input_options or InputOptions(), sets, (seed, spread, until))
+        fed = _feeds(model, sandbox, input_options or InputOptions(), sets, (seed, spread, until))
         task = RunTask(
             subject=sent.subject,
             settings=settings,
@@ -280,7 +280,7 @@ def run_cases(
             measured=tuple(map(tuple, measured)),
         )
         outcome = execute(
-            guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
+            sandbox, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
         )
     placed = outcome.first(Placed)
     place = (
