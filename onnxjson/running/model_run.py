@@ -21,7 +21,6 @@ from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
 from onnxjson.running.tasks import (
     Failed,
-    Measured,
     NodeTime,
     Opened,
     Output,
@@ -154,8 +153,6 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
-    figures: tuple[Measured, ...] = ()
-    """Figures of the requested values in the first run."""
 
     @property
     def outputs(self) -> dict[str, Value]:
@@ -353,5 +350,4 @@ def _result(
         placement=placement,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
-        figures=tuple(outcome.all(Measured)),
     )
