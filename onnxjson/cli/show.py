@@ -198,16 +198,20 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     return replace(opened, model=model, index=Index(model))
 
 
-def _outline(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> Outline:
-    """The outline of a model with inferred types; with those that it states, where they cannot be inferred."""
+def _inferred(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> _Opened:
+    """A model with inferred types; with those that it states, where they cannot be inferred."""
     try:
-        typed = _typed(opened, dims)
+        return _typed(opened, dims)
     except OnnxJsonError as error:
         if dims:
             raise
-        typed = opened
         if is_asked:
             output.warn(f"types are not inferred: {error}")
+        return opened
+
+
+def _outline(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> Outline:
+    typed = _inferred(opened, dims, is_asked=is_asked)
     return outline_of(typed.model, typed.index)
 
 
@@ -263,8 +267,9 @@ def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Pat
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None
-    outline = _outline(opened, {}) if len(opened.index.node_refs) <= LARGEST else None
-    return model_page.model_html(opened.path.name, opened.index, cost, overlays, outline)
+    typed = _inferred(opened, {}) if len(opened.index.node_refs) <= LARGEST else opened
+    outline = outline_of(typed.model, typed.index)
+    return model_page.model_html(opened.path.name, typed.index, cost, overlays, outline)
 
 
 def _select(

@@ -106,13 +106,9 @@ class Units:
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 _OF_WINDOWS: Final = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}
 _NORMS: Final = {
-    "LayerNormalization": "LayerNorm",
-    "SimplifiedLayerNormalization": "RMSNorm",
-    "RMSNormalization": "RMSNorm",
-    "BatchNormalization": "BatchNorm",
-    "InstanceNormalization": "InstanceNorm",
-    "GroupNormalization": "GroupNorm",
-}
+    "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
+    "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
+}  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
 _ONE_AXIS: Final = 13
 """The opset from which on these are over one axis, not over all from it on."""
