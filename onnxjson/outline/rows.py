@@ -5,6 +5,7 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 
 from typing import Final
 
+from onnxjson.outline.flow import operator
 from onnxjson.outline.units import Unit, Units
 
 _ROW_WISE: Final = frozenset(
@@ -81,8 +82,10 @@ def is_matrix(graph: Units, unit: Unit) -> bool:
 
 def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
     """Whether a Reshape of rows gives them the axes that they had before."""
-    if start.block == "Attention":  # its heads have been joined
-        before = (graph.flow.dims(graph.flow.nodes[start.nodes[-1]].input[0]) or ())[:-1]
+    if start.block == "Attention":  # its heads have been joined; one head may be where it was split
+        name = graph.flow.nodes[start.nodes[-1]].input[0]
+        is_moved = operator(graph.flow.nodes[graph.flow.producer(name)]) == "Transpose"
+        before = tuple([each for at, each in enumerate(graph.flow.dims(name) or ()) if at != (2 if is_moved else 1)])
     else:
         before = graph.flow.dims(start.operands[0]) or ()
     after = reshape.keywords[0][1].strip("[]").split(",")
