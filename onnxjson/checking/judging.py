@@ -25,7 +25,7 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
-from onnxjson.running.values import Comparison
+from onnxjson.running.comparisons import Comparison
 
 IGNORE: Final = "onnxjson.ignore"
 """Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""

@@ -14,9 +14,9 @@ import msgspec
 from onnxjson.cli import options, output
 from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.running.comparisons import TOLERANCES, Tolerance
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
-from onnxjson.running.values import TOLERANCES, Tolerance
 
 LEVELS: Final = ("off", "basic", "extended", "layout", "all")
 _PROVIDERS: Final = {

@@ -22,7 +22,7 @@ from onnxjson.model.operators import function_key, operator_key, plain_domain
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import innermost
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
 from onnxjson.running.light_model import with_inputs
 from onnxjson.running.sandbox import MAX_INLINE_BYTES, Outcome, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
@@ -244,7 +244,7 @@ class _Attempt(NamedTuple):
         """Return random values for each run, and why there are none."""
         runs: list[Values] = []
         problem = ""
-        inputs = Inputs([Index(model)], [(name,) for name in free_inputs(model)], InputOptions(), self.worker)
+        inputs = inputs_of(model, InputOptions(), self.worker)
         for cycle in _RUN_SIZES if has_open_sizes(model) else _RUN_SIZES[:1]:
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]

@@ -13,8 +13,8 @@ import onnxjson
 from onnxjson import Model
 from onnxjson.diffing.difference import Diff, diff, diff_models
 from onnxjson.diffing.events import Event
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.proof import prove
-from onnxjson.running.values import Tolerance
 from onnxjson.storage.external_files import externalize
 
 RANDOM = np.random.default_rng(0)

@@ -31,7 +31,7 @@ from onnxjson.optimizing.passes.float16_range import GREATEST, described, large_
 from onnxjson.optimizing.passes.float32_nodes import constants_for, operators_without_float16
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
 from onnxjson.optimizing.passes.minimal_sets import Found, minimal
-from onnxjson.running.values import TOLERANCES, Tolerance
+from onnxjson.running.comparisons import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

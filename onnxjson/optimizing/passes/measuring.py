@@ -20,6 +20,7 @@ from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, Finding, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs
+from onnxjson.running.comparisons import TOLERANCES, Comparison, Tolerance, compare_values, furthest
 from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
@@ -27,7 +28,7 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import LADDER, NEAR, Spread
 from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.value_types import ALL_SIZES
-from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, Value, compare_values, dtype_of, furthest, leaves
+from onnxjson.running.values import Value, dtype_of, leaves
 from onnxjson.running.worker import Worker
 
 if TYPE_CHECKING:
