@@ -213,12 +213,16 @@ def check_model(model: Model, *, causes: bool = False) -> tuple[Finding, ...]:
     return (*check_structure(model, causes=causes), *check_operators(model), *check_opsets(model), *check_dims(model))
 
 
-def check_operators(model: Model) -> tuple[Finding, ...]:
-    """Return the mistakes of nodes in the use of their operators, each with the address of its element."""
+def check_operators(model: Model, *, is_joined: bool = True) -> tuple[Finding, ...]:
+    """Return the mistakes of nodes in the use of their operators, each with the address of its element.
+
+    With `is_joined`, those that one older version in opset_import causes at many nodes are one.
+    """
     # onnx is imported only if the table of the package raises a doubt, which onnx may not share.
     if next(_Checker(model, is_quick=True).findings(), None) is None:
         return ()
-    return tuple(_grouped([*_Checker(model).findings()]))
+    findings = [*_Checker(model).findings()]
+    return tuple(_grouped(findings) if is_joined else findings)
 
 
 def _grouped(findings: Sequence[Finding]) -> list[Finding]:
