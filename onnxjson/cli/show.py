@@ -198,19 +198,20 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     return replace(opened, model=model, index=Index(model))
 
 
-def _inferred(opened: _Opened, dims: dict[str, int]) -> _Opened:
+def _inferred(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> _Opened:
     """A model with inferred types; with those that it states, where they cannot be inferred."""
     try:
         return _typed(opened, dims)
     except OnnxJsonError as error:
         if dims:
             raise
-        output.warn(f"types are not inferred: {error}")
+        if is_asked:
+            output.warn(f"types are not inferred: {error}")
         return opened
 
 
-def _outline(opened: _Opened, dims: dict[str, int]) -> Outline:
-    typed = _inferred(opened, dims)
+def _outline(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> Outline:
+    typed = _inferred(opened, dims, is_asked=is_asked)
     return outline_of(typed.model, typed.index)
 
 
@@ -229,7 +230,7 @@ def _beginning(opened: _Opened) -> list[str]:
     if len(opened.index.node_refs) > LARGEST:
         return []
     try:
-        lines = [*outline_lines(outline_of(opened.model, opened.index))]
+        lines = [*outline_lines(_outline(opened, {}, is_asked=False))]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and is not there; a summary needs none
         return []
     return [*lines, ""] if 1 < len(lines) <= _OUTLINE else []
