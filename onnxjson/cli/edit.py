@@ -276,6 +276,7 @@ def _ask(question: str, letters: str) -> str:
 
 
 @options.command("undo-save")
+@reports.with_json
 @click.argument("path", metavar="MODEL", type=FilePath())
 @options.option(
     "--list", "List the kept versions, newest first, and what changed in each; * is the present one.", "lists"

@@ -43,6 +43,9 @@ QUIET: Final = "onnxjson.cli.output.quiet"
 VERBOSE: Final = "onnxjson.cli.output.verbose"
 """The same for ``--verbose``, where a command has no meaning of its own for it."""
 
+RECORD: Final = "onnxjson.cli.output.record"
+"""The same for what a command reports, with ``--json``."""
+
 _REFRESH: Final = 0.25
 _MANY_BYTES: Final = 10_000_000
 """Bytes from which a line of progress says how many were read or written."""
@@ -117,14 +120,25 @@ def _clear() -> None:
             sys.stderr.flush()
 
 
+def record() -> dict[str, list[Any]] | None:
+    """What the command has reported, if ``--json`` collects it: files, remarks and findings."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(RECORD)
+
+
 def data(text: str) -> None:
     """One line of a command's result, on standard output."""
-    _echo(line(text))
+    if (reported := record()) is not None:
+        reported["remarks"].append(text)
+    else:
+        _echo(line(text))
 
 
 def talk(text: str, *, always: bool = False) -> None:
     """One line of progress or advice, on standard error; not with ``--quiet``, unless `always` is true."""
-    if always or not is_quiet():
+    if (reported := record()) is not None:
+        reported["remarks"].append(text)
+    elif always or not is_quiet():
         _echo(line(text), err=True, color=None)
 
 
@@ -141,6 +155,9 @@ def is_terminal(stream: object) -> bool:
 
 def wrote(path: os.PathLike[str]) -> None:
     """Report a file that was written."""
+    if (reported := record()) is not None:
+        reported["written"].append(os.fspath(path))
+        return
     talk(f"wrote {os.fspath(path)} ({size(path)})")
 
 
@@ -169,6 +186,10 @@ def finding_line(finding: "Finding") -> str:
 
 def findings(shown: "Sequence[Finding]", *, limit: int | None = None) -> None:
     """A line for each, on standard error, at most `limit`."""
+    if (reported := record()) is not None:
+        names = ("severity", "code", "message", "hint", "file", "line", "column", "address")
+        reported["findings"] += [{name: getattr(finding, name) for name in names} for finding in shown]
+        return
     for finding in shown[:limit]:
         _echo(finding_line(finding), err=True, color=_colour())
     if limit is not None and len(shown) > limit:

@@ -81,7 +81,7 @@ class _ShowCommand(options.Command):
     multiple=True,
 )
 @options.weights_from
-@reports.view_options("text", "json", "html", to_file=True)
+@reports.view_options("text", "json", "html")
 @click.pass_context
 def show_command(
     ctx: click.Context,

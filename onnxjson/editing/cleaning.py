@@ -166,7 +166,7 @@ def remove_newly_unused(workspace: Workspace, before: Index) -> tuple[str, ...]:
     if not pruner.removed:
         return ()
     workspace.replace_model(model)
-    return (f"{counted(len(pruner.removed), 'value')} that nothing uses any more removed, with what computes them",)
+    return (f"{counted(len(pruner.removed), 'value')} removed that nothing uses any more",)
 
 
 class _Pruner:

@@ -5,6 +5,7 @@ of domains that onnx does not know, and functions of the model, are not judged. 
 newer than the installed onnx; `onnxjson.model.opset_checks` reports what was therefore not checked.
 """
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -37,6 +38,9 @@ _EXPERIMENTAL: Final = frozenset(
     }
 )
 """Former operators of the default domain without a version, which onnx's checker still accepts."""
+
+_PART: Final = re.compile(r"/(attribute/[^/]*|(input|output)(/[0-9]+)?|op_type)\Z")
+"""The end of the address of a part of a node."""
 
 _WITH_AXES: Final = {"Transpose", *WINDOWED}
 
@@ -250,7 +254,7 @@ def _grouped(findings: Sequence[Finding]) -> list[Finding]:
         if address or len(members) == 1:
             joined += members
         else:
-            nodes = listed([each.address.partition("/attribute/")[0].removesuffix("/op_type") for each in members])
+            nodes = listed([_PART.sub("", each.address) for each in members])
             joined.append(replace(members[0], message=f"{message}, at {len(members):,} nodes ({nodes})"))
     return joined
 
