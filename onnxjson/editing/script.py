@@ -151,13 +151,13 @@ def read_declared(
     """Read an edit or a pass from an object with its parameters and `others` keys; None if there is a mistake."""
     name = name_of(kind)
     known = {parameter.name: parameter for parameter in parameters(kind)}
+    before = len(context.remarks)
     missing = {each.name for each in known.values() if each.required and each.name not in tree}
     for key in tree:
         if key not in others and key not in known:
             context.unknown_key(key, place.at(key), (*known, *others), name)
             missing = {each for each in missing if f'did you mean "{each}"' not in context.remarks[-1].hint}
     given: dict[str, Any] = {}
-    before = len(context.remarks)
     for parameter in known.values():
         if parameter.name in tree:
             given[parameter.field] = _read_parameter(parameter, tree[parameter.name], place.at(parameter.name), context)
