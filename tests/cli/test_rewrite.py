@@ -144,7 +144,6 @@ def test_what_is_there_already_leaves_the_file_alone(binary: Path) -> None:
         ("set-attribute M op:LeakyRelu alhpa 1 -i", 65, 'has no attribute "alhpa"; did you mean "alpha"?'),
         ("set-attribute M op:LeakyRelu alpha 1", 2, "-o OUT for a file, or -i to change MODEL itself"),
         ("set-attribute M op:LeakyRelu alpha 1 -i -o x", 2, "choose one of them"),
-        ("set-attribute M op:LeakyRelu alpha 1 -i --dry-run", 2, "--dry-run writes nothing"),
         ("set-attribute op:LeakyRelu alpha 1 -i", 2, "no model is named; write onnxjson rewrite"),
         ("set-attribute M --nod x -i", 2, "--nod"),
         ("-i set-attribute M op:LeakyRelu alpha 1", 2, "-i follows the edit: onnxjson rewrite EDIT MODEL... -i"),
