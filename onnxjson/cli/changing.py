@@ -56,11 +56,12 @@ class Request(NamedTuple):
     target: Format | None
     weights_from: Path | None
     dry_run: bool
-    verbose: bool
     view: reports.View
     with_external: bool = False
     unloadable: bool | None = False
     """Whether results that onnxruntime no longer loads are written too; None if the command has no option for that."""
+    verbose: bool = False
+    """Whether all remarks and, of a difference, all places are shown."""
 
     def check(self) -> None:
         """Raise click.UsageError or OutputError unless the options fit each other, and the result can be written.

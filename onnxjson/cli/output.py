@@ -108,6 +108,8 @@ def _echo(text: str, **settings: Any) -> None:
     """Print a line, replacing the line that shows what is in progress."""
     with _drawing:
         _clear()
+        if settings.get("err") and sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()  # so that both streams have one order, on a terminal and in a pipe
         click.echo(text, **settings)
 
 
@@ -426,7 +428,8 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
-            text = f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
+            advice = _meant_option(error, context) or error.format_message().rstrip(".")
+            text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
             return USAGE, text
         case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
@@ -439,6 +442,17 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
                 f"internal error ({type(error).__name__}: {error}); "
                 "please report it with the command and its output under ONNXJSON_DEBUG=1"
             )
+
+
+def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
+    """The message about an option that has another name here, or ""."""
+    from onnxjson.cli.overview import meant_by_option
+
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return ""
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    advice = meant_by_option(error.option_name, context.command.name or "", known)
+    return f"there is no option {error.option_name}; {advice}" if advice else ""
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:

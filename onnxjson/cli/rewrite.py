@@ -128,6 +128,9 @@ class RewriteGroup(options.Group):
         """The edit that `args` begin with; the error for an unknown name suggests the nearest one."""
         if args[0] not in NAMES and args[0].endswith((".json", ".py")):
             raise click.UsageError(f"`onnxjson apply` applies scripts: onnxjson apply {shlex.join(args)}", ctx)
+        if len(args) > 1 and args[1] in NAMES and args[0] not in NAMES:
+            ordered = shlex.join([args[1], args[0], *args[2:]])
+            raise click.UsageError(f"the edit comes before the model: onnxjson rewrite {ordered}", ctx)
         if not args[0].startswith("-"):
             edit_named(args[0])
         return super().resolve_command(ctx, args)

@@ -116,11 +116,22 @@ def test_several_models_go_to_a_folder(binary: Path, text: Path) -> None:
     assert (alpha(folder / binary.name), alpha(folder / text.name)) == (0.25, 0.25)
 
 
+CHANGE = ("rewrite", "set-attribute", "op:LeakyRelu", "alpha", "0.25")
+
+
 def test_dry_run_shows_the_difference_and_writes_nothing(binary: Path) -> None:
     before = (binary.read_bytes(), binary.stat().st_mtime_ns)
     result = run("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.25", "--dry-run")
     assert result.exit_code == 0
     assert "attribute alpha: 0.01 -> 0.25" in result.stdout
+    assert "@/graph/node/1" not in result.stdout
+    assert "@/graph/node/1" in run(*CHANGE[:2], binary, *CHANGE[2:], "--dry-run", "-v").stdout
+    changed = binary.with_name("changed.onnx")
+    run(*CHANGE[:2], binary, *CHANGE[2:], "-o", changed)
+    assert run("diff", binary, changed).stdout.splitlines()[1:] == result.stdout.splitlines()[1:]
+    changed.unlink()
+    assert run(*CHANGE[:2], binary, *CHANGE[2:], "--dry-run", "-o", changed).exit_code == 0
+    assert not changed.exists()
     assert (binary.read_bytes(), binary.stat().st_mtime_ns) == before
     nothing = run("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.01", "--dry-run")
     assert nothing.stdout == ""
