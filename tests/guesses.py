@@ -221,6 +221,7 @@ class TestWrongGuesses:
             ("run", "onnxjson.run(model, ...)"),
             ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(...))"),
             ("opset", '"opsets"'),
+            ("summary", "print(model.outline())"),
         ],
     )
     def test_another_name(self, model: onnxjson.Model, name: str, meant: str) -> None:

@@ -50,6 +50,7 @@ MEANT_OPTIONS: Final = {
     "--outputs": "end until",
     "the editor is $EDITOR: EDITOR=nano onnxjson edit MODEL": "editor with",
     "nodes of an operator are op:Conv": "op op-type operator",
+    "without an option, the report is a summary": "stat summary short brief name-only",
     "onnxjson show MODEL 'op:*' lists nodes": "list ls all graph",
 }
 """What to write instead of options that no command has."""

@@ -291,6 +291,8 @@ class ModelMethods(Tabular):
 
 def _instead(kind: type, name: str) -> str:
     """What to write instead of a name that a model does not have."""
+    if name in ("summary", "show", "print"):
+        return "; write print(model.outline())"
     if name in _FUNCTIONS:
         return f"; write onnxjson.{name}(model, ...)"
     if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
