@@ -81,7 +81,7 @@ class _ShowCommand(options.Command):
     multiple=True,
 )
 @options.weights_from
-@reports.view_options("text", "json", "html", to_file=True)
+@reports.view_options("text", "json", "html")
 @click.pass_context
 def show_command(
     ctx: click.Context,
@@ -121,7 +121,7 @@ def show_command(
     if with_outline and (selector is not None or len(paths) > 1 or with_cost or with_shapes or view.form == "html"):
         raise click.UsageError("--outline is for one whole model, without --cost and --shapes")
     if not with_outline and (depth is not None or with_nodes):
-        raise click.UsageError("--depth and --nodes are for --outline")
+        raise click.UsageError("--depth and --nodes are for --outline; `onnxjson show MODEL 'op:*'` lists all nodes")
     is_page = view.form == "html"
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError("--format html applies to one whole model")

@@ -212,6 +212,8 @@ def _listed(flow: Flow, name: str) -> str:
 
 def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:
     """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
+    if len(inputs) < 2:
+        return False
     columns = (flow.dims(inputs[1]) or (None,))[0 if _int(given, "transB", 0) else -1]
     return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
 

@@ -211,10 +211,10 @@ def _page(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[
         yield diffs.get(model.name, ("", ""))[1] + "</section>\n"
 
 
-def _page_row(each: ModelResult) -> list[str]:
+def _page_row(model: ModelResult) -> list[str]:
     return [
-        *map(page_number, _numbers(each, page_text)),
-        page_number(f"{len(each.findings):,}", differs=not each.passes),
+        *map(page_number, _numbers(model, page_text)),
+        page_number(f"{len(model.findings):,}", differs=not model.passes),
     ]
 
 

@@ -259,17 +259,17 @@ def _changed_options(
     Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
     """
     old, new = _options(before), _options(after)
-    found = {
+    changed = {
         name: (old.get(name) or visible(one or "default", None), new.get(name) or visible(other or "default", None))
         for name in {**old, **new}
         if old.get(name) != new.get(name)
         for one, other in values
         if _is_like(one, old.get(name)) and _is_like(other, new.get(name))
     }
-    if event.pattern in found:
-        found = {event.pattern: found[event.pattern]}
-    if len(found) == 1:
-        return [f"{name} {' -> '.join(sides)}" for name, sides in found.items()]
+    if event.pattern in changed:
+        changed = {event.pattern: changed[event.pattern]}
+    if len(changed) == 1:
+        return [f"{name} {' -> '.join(sides)}" for name, sides in changed.items()]
     if event.kind == "attribute-changed" and len(values) == 1:
         one, other = [visible("default" if each is None else each, None) for each in values[0]]
         return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []
