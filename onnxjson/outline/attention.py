@@ -24,7 +24,7 @@ _MERGES: Final = {_HEADS: (_HEADS,), (1, 0, 2): ((1, 0, 2), (2, 0, 1, 3))}
 The second is that of sequences whose steps come before the batch.
 """
 
-_TURNED: Final = {_HEADS: (0, 2, 3, 1), (1, 0, 2): (1, 2, 0)}
+_TURNED: Final = {_HEADS: ((0, 2, 3, 1),), (1, 0, 2): ((1, 2, 0), (1, 2, 3, 0))}
 """The same orders with steps and sizes exchanged, as keys need them."""
 
 _TURNS: Final = ((0, 1, 3, 2), (0, 2, 1))
@@ -134,7 +134,7 @@ class _Way:
             self.is_split = True
             if len(sizes) == 4 and (not self.sizes or self.orders):
                 self.sizes = sizes
-                self.count = sizes[2 if self.orders and self.orders[-1][:2] == (0, 2) else 1]
+                self.count = sizes[2 if self.orders and self.orders[-1][1:2] == (2,) else 1]
         return axis
 
 
@@ -437,8 +437,8 @@ def _is_usual(ways: Sequence[_Way], after: Sequence[tuple[int, ...]]) -> bool:
     (order,) = value.orders if len(value.orders) == 1 else query.orders if len(query.orders) == 1 else [()]
     one = [[], [_HEADS]]
     turns = [[each] for each in _TURNS]
-    split_keys = [[*each, *[order] * bool(order)] for each in turns] + [[_TURNED.get(order, ())]]
-    one_keys = [*turns, *[[*each, _HEADS] for each in turns], [_TURNED[_HEADS]]]
+    split_keys = [[*each, *[order] * bool(order)] for each in turns] + [[each] for each in _TURNED.get(order, ((),))]
+    one_keys = [*turns, *[[*each, _HEADS] for each in turns], [*_TURNED[_HEADS]]]
     is_joined = [*after] in [[each] for each in _MERGES.get(order, ())]
     is_joined |= (query.heads or value.heads) == "1" and [*after] in one
     is_value = value.is_split and (value.orders == [order] or (value.heads == "1" and value.orders in one))

@@ -15,7 +15,7 @@ from onnxjson.outline.blocks import block_units
 from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.naming import Names, common_path, listed, type_text
+from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, statements_of, with_names
 from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
@@ -44,7 +44,7 @@ class Line:
     block: str = ""
     """The outermost block that it shows, such as ``Attention``; "" if it has operators only."""
     repeat: int = 1
-    """The number of rounds of a repeat; of all of them, if it has other numbers in the rounds of a repeat around it."""
+    """The number of rounds of a repeat."""
     lines: tuple["Line", ...] = ()
     """The lines inside: of one round of a repeat, of the graphs in its nodes, of a function."""
     rounds: tuple[tuple[NodeRef, ...], ...] = ()
@@ -225,20 +225,15 @@ class _Outliner:
         return self._repeat(flow, repeats, names) if repeats else self._statement(flow, statements_of(column), names)
 
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
-        counts = [len(repeat.rounds) for repeat in repeats]
-        rounds = [[tuple(self._nodes(statements_of(items))) for items in repeat.rounds] for repeat in repeats]
-        paths = {common_path([[ref.node.name or "" for ref in nodes] for nodes in each]) for each in rounds}
-        ends = {path.rpartition("/")[2] for path in paths} if len(paths) > 1 else paths
-        name = ends.pop() if len(ends) == 1 else ""
+        count = len(repeats[0].rounds)
+        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
+        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
         columns = zip(*[items for repeat in repeats for items in repeat.rounds], strict=True)
         inside = tuple([self._line(flow, column, names) for column in columns])
         start = names.ends(flow, repeats[0])
-        title = f"repeat {listed([str(count) for count in counts])}"
-        text = title + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
-        each_round = [nodes for each in rounds for nodes in each]
-        nodes = tuple([ref for nodes in each_round for ref in nodes])
-        count = counts[0] if len(set(counts)) == 1 else sum(counts)
-        return Line(text, nodes, "", count, inside, tuple(each_round), title, name)
+        text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
+        nodes = tuple([ref for nodes in rounds for ref in nodes])
+        return Line(text, nodes, "", count, inside, tuple(rounds), f"repeat {count}", name)
 
     def _statement(self, flow: Flow, same: Sequence[Statement], names: Names) -> Line:
         text, form = names.text(flow, same)

@@ -14,7 +14,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
 from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.repeats import Item, Repeat, are_uneven, numbered, statements_of
+from onnxjson.outline.repeats import Item, Repeat, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(
@@ -133,12 +133,10 @@ class Names:
 
     def _join(self, repeat: Repeat) -> None:
         """Give the values of all rounds the names of those of the first."""
-        is_uneven = are_uneven(repeat.rounds)
-        first = {number: each for each, number in numbered(repeat.rounds[0], is_uneven=is_uneven)}
+        first = statements_of(repeat.rounds[0])
         inside = {id(each) for each in statements_of([repeat])}
         for number, items in enumerate(repeat.rounds):
-            for other, place in numbered(items, is_uneven=is_uneven):
-                one = first[place]
+            for one, other in zip(first, statements_of(items), strict=True):
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:
                         self._same.setdefault(value, same)
@@ -191,7 +189,7 @@ class Names:
     def _output(self, flow: Flow, values: Sequence[str]) -> str:
         """The name of a value; of the same one in all rounds of a repeat."""
         if all([value in flow.outputs for value in values]):
-            return listed([self._names.get(value) or visible(value, 40) for value in values])
+            return _listed([self._names.get(value) or visible(value, 40) for value in values])
         return self.of(self._first(values[0]))
 
     def ends(self, flow: Flow, repeat: Repeat) -> str:
@@ -201,13 +199,9 @@ class Names:
         """
         pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
         texts = [f"{end} = {start}" for end, start in pairs if end != start]
-        by_place: dict[tuple[int, int], list[str]] = {}
-        is_uneven = are_uneven(repeat.rounds)
-        for items in repeat.rounds:
-            for each, number in numbered(items, is_uneven=is_uneven):
-                for slot, name in enumerate(each.outputs):
-                    by_place.setdefault((number, slot), []).append(name)
-        for outputs in by_place.values():
+        for outputs in zip(
+            *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
+        ):
             if not all([name in flow.outputs for name in outputs]):
                 texts += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
         return ", ".join(texts)
@@ -225,13 +219,13 @@ class Names:
                 parts.append(piece)
             elif isinstance(piece, Ref):
                 refs = [each.name for each in others if isinstance(each, Ref)]
-                parts.append(listed([self.of(name) + self._numbers_of(name, id(first)) for name in refs]))
+                parts.append(_listed([self.of(name) + self._numbers_of(name, id(first)) for name in refs]))
             elif isinstance(piece, Weight):
                 parts.append(_weights(flow, [each for each in others if isinstance(each, Weight)]))
             elif isinstance(piece, Options):
                 parts.append(_options([each.items for each in others if isinstance(each, Options)]))
             else:
-                parts.append(listed([each.text for each in others if isinstance(each, Detail)]))
+                parts.append(_listed([each.text for each in others if isinstance(each, Detail)]))
             forms.append({Ref: ".", Weight: "w"}.get(type(piece)) or parts[-1])
         names = ", ".join(
             [self._output(flow, [each.outputs[slot] for each in same]) for slot in range(len(first.outputs))]
@@ -264,12 +258,12 @@ def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
     by_key = [_by_key(items) for items in rounds]
     for key in dict.fromkeys([key for texts in by_key for key in texts]):
         texts = [each.get(key, "-") for each in by_key]
-        keywords.append(("" if key[0].startswith("#") else f"{key[0]}=") + listed(texts))
+        keywords.append(("" if key[0].startswith("#") else f"{key[0]}=") + _listed(texts))
     return ", ".join(keywords)
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Return what differs from round to round: one text if it does not."""
+def _listed(texts: Sequence[str]) -> str:
+    """What differs from round to round: one text if it does not."""
     if len(set(texts)) == 1:
         return texts[0]
     if len(texts) > _SHOWN:
@@ -326,7 +320,7 @@ def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
     sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
     if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
         return name
-    return ("W" if name.startswith("W[") else name) + listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
+    return ("W" if name.startswith("W[") else name) + _listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:

@@ -172,6 +172,16 @@ def test_one_head_beside_the_steps_needs_no_transpose() -> None:
     assert lines(SINGLE, f"{WEIGHTS}, int64[4] one = {{2, 1, 6, 8}}") == ["out = Attention(x, heads=1, scale=1) @ wo"]
 
 
+def test_keys_of_sequences_before_the_batch_may_be_split_and_turned_at_once() -> None:
+    text = "b = MatMul(x, wk) b4 = Reshape(b, split) k = Transpose<perm = [1, 2, 3, 0]>(b4) "
+    for name, weight in (("q", "wq"), ("v", "wv")):
+        text += f"{name}1 = MatMul(x, {weight}) {name}2 = Reshape({name}1, flat) "
+        text += f"{name}3 = Transpose<perm = [1, 0, 2]>({name}2) {name} = Reshape({name}3, apart) "
+    text += f"s = MatMul(q, k) p = Softmax(s) {JOIN.replace('0, 2, 1, 3', '2, 0, 1, 3')}"
+    found = lines(text, f"{WEIGHTS}, int64[3] flat = {{2, 12, 4}}, int64[4] apart = {{6, 2, 2, 4}}")
+    assert found == ["out = Attention(x, heads=2, scale=1) @ wo"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
