@@ -4,12 +4,12 @@ The decision depends on the structure alone: names and numbers count with a fixe
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
 from onnxjson.outline.flow import SHOWN, Flow
-from onnxjson.outline.units import Unit
+from onnxjson.outline.units import Unit, Units
 
 WIDTH: Final = 76
 """Size up to which expressions are written in each other."""
@@ -85,14 +85,13 @@ class Statement(NamedTuple):
 _STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
 
 
-def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
+def statements(graph: Units) -> list[Statement]:
     """Return the lines of a graph, in order; each unit, after those whose values it shows, is in one of them."""
-    uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
-    uses.update(list(flow.outputs))
+    flow, uses = graph.flow, graph.uses
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
     written: dict[int, Statement] = {}
-    for number, unit in enumerate(units):
+    for number, unit in enumerate(graph.ordered()):
         parts = _operands(flow, unit, pending)
         expression = _combined(flow, unit, parts)
         if cut := _cut(unit, expression, parts, pending):
@@ -119,13 +118,15 @@ def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], pendi
     Chains of convolutions have a line each, so that they can be folded. Takes time linear in the operands, but for
     sorting them: the expression is not combined again for each one.
     """
+    inner = [name for name in parts if name in pending]
+    if not inner or (expression.size <= WIDTH and expression.depth <= DEPTH and not unit.has_options):
+        return []
     uses = Counter(unit.operands)
     size = expression.size
-    outer = expression.depth - max([part.depth for part in parts.values()], default=0)
+    outer = expression.depth - max([part.depth for part in parts.values()])
     unfit = {name for name, part in parts.items() if part.depth + outer > DEPTH}
     if unit.has_options:
-        unfit |= {name for name, part in parts.items() if any([isinstance(each, Options) for each in part.pieces])}
-    inner = [name for name in parts if name in pending]
+        unfit |= {name for name in inner if any([isinstance(each, Options) for each in parts[name].pieces])}
     cut: list[str] = []
     for name in sorted(inner, key=lambda name: (parts[name].size, parts[name].depth), reverse=True):
         if size <= WIDTH and not unfit:

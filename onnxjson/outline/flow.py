@@ -290,9 +290,10 @@ class Flow:
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
-        seen: set[str] = set()
-        while (source := self.without_effect.get(self.producer(name))) is not None and name not in seen:
-            seen.add(name)
+        sources = self.without_effect
+        for _ in sources:  # at most once each, even in a circle
+            if (source := sources.get(self.producer(name))) is None:
+                break
             name = source
         return name
 

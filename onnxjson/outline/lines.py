@@ -125,7 +125,7 @@ class _Outliner:
             for merge in _STEPS:
                 merge(units)
                 units = units.merged()
-            items = self._items[scope] = joined(fold(statements(flow, units.ordered())), flow.outputs)
+            items = self._items[scope] = joined(fold(statements(units)), flow.outputs)
             if scope.owner is not None:
                 self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
             self._own(flow, items)

@@ -147,11 +147,11 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
 
     if position in flow.without_effect:  # an output of the graph
         return made("", inputs[:1], is_block=False)
-    defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
-    given = {each.name or "": each for each in node.attribute}
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
+    defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
+    given = {each.name or "": each for each in node.attribute}
     # Weights are not shown, but what stands in their place.
     shown = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_weight(each)])
     if name in _NORMS or name in _OVER_AXIS:
