@@ -45,7 +45,7 @@ def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iter
 def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
     """The unit of a match, or None if a value inside it is used elsewhere."""
     root = match.root.position
-    nodes = {ref.position for ref in match.nodes if not flow.is_constant(ref.position)}
+    nodes = {ref.position for ref in match.nodes if ref.position not in flow.constant_nodes}
     if any([ref.scope is not flow.scope for ref in match.nodes]) or root not in nodes:
         return None
     for position in nodes - {root}:
@@ -132,7 +132,7 @@ def _is_of_bytes(flow: Flow, match: Match) -> bool:
     """Whether a value is rounded to 8 bits, with one zero point."""
     quantize, dequantize = sorted([ref.node for ref in match.nodes], key=lambda node: operator(node)[0] == "D")
     zeros = [node.input[2] if len(node.input) > 2 else "" for node in (quantize, dequantize)]
-    kinds = [flow.dtype_of_constant(name) for name in zeros if name]
+    kinds = [flow.dtype(name) for name in zeros if name]
     is_same = zeros[0] == zeros[1] or flow.elements(zeros[0]) == flow.elements(zeros[1]) is not None
     return is_same and all([kind in _BYTES for kind in kinds]) and (bool(kinds) or not quantize.attribute)
 

@@ -156,7 +156,7 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
             user = unit.nodes[-1] if unit.head in ("@", "Embedding") else -1
             parts[name] = Expression((_constant(flow, name, user),), (), ())
         elif flow.is_computed_shape(name):
-            text = "sizes(...)" if flow.is_of_sizes(name) and flow.producer(name) not in flow.entering else "[...]"
+            text = "sizes(...)" if flow.producer(name) not in flow.entering else "[...]"
             parts[name] = Expression((Detail(text),), (), ())
         else:
             parts[name] = Expression((Ref(name),), (), ())

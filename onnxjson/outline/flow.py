@@ -1,7 +1,7 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from math import nan, sqrt
 from operator import add, mul, sub, truediv
@@ -139,19 +139,11 @@ class Flow:
             name: at for name, (at, _) in scope.producers.items() if not any([name in each for each in known if each])
         }
 
-    def is_constant(self, position: int) -> bool:
-        """Whether a node computes from constants alone."""
-        return position in self._constant_nodes
-
     @cached_property
-    def _constant_nodes(self) -> set[int]:
+    def constant_nodes(self) -> set[int]:
+        """The nodes that compute from constants alone."""
         known = self.constants
         return {at for at, node in enumerate(self.nodes) if all([name in known for name in node.output])}
-
-    def only_user(self, name: str) -> int:
-        """Return the one node that consumes a value, in one place; -1 if there are others, or none."""
-        uses = self.uses.get(name, ())
-        return uses[0][0] if len(uses) == 1 else -1
 
     @cached_property
     def order(self) -> list[int]:
@@ -159,13 +151,8 @@ class Flow:
 
         Nodes that lead to no output follow in their order.
         """
-        return depth_first(self._ends(), self._sources)
-
-    def _ends(self) -> Iterator[int]:
-        yield from map(self.producer, self.outputs)
         unused = [at for at, node in enumerate(self.nodes) if not any([self.uses.get(name) for name in node.output])]
-        yield from unused
-        yield from range(len(self.nodes))
+        return depth_first([*map(self.producer, self.outputs), *unused, *range(len(self.nodes))], self._sources)
 
     def _sources(self, position: int) -> list[int]:
         producers = self._producers
@@ -178,7 +165,7 @@ class Flow:
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
         alone, as positions and grids are.
         """
-        return self.entering | self._sized
+        return self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
 
     @cached_property
     def entering(self) -> set[int]:
@@ -186,7 +173,7 @@ class Flow:
         entering: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
-            if operator(node) not in _ARITHMETIC or self.is_constant(position) or position not in self._of_sizes:
+            if operator(node) not in _ARITHMETIC or position not in self._of_sizes:
                 continue
             uses = [use for name in node.output for use in self.uses.get(name, ())]
             if uses and all(
@@ -196,11 +183,6 @@ class Flow:
         return entering
 
     @cached_property
-    def _sized(self) -> set[int]:
-        """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
-        return {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
-
-    @cached_property
     def _of_sizes(self) -> set[int]:
         """The nodes that compute from sizes and constants alone."""
         sized: set[int] = set()
@@ -208,23 +190,18 @@ class Flow:
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
-            is_size = name in ("Shape", "Size")
-            if not is_size and (name not in _OF_SIZES or self.is_constant(position)):
-                continue
-            if is_size or all(
-                [not each or each in values or each in self.constants for each in self.consumed[position]]
+            if name in ("Shape", "Size") or (
+                name in _OF_SIZES
+                and position not in self.constant_nodes
+                and all([not each or each in values or each in self.constants for each in self.consumed[position]])
             ):
                 values.update(node.output)
                 sized.add(position)
         return sized
 
-    def is_of_sizes(self, name: str) -> bool:
-        """Whether a value is computed from sizes and constants alone."""
-        return self.producer(name) in self._sized
-
     def is_silent(self, position: int) -> bool:
         """Whether lines that consume a value show it as if the node were not there."""
-        return position in self.shape_nodes or position in self.without_effect or self.is_constant(position)
+        return position in self.shape_nodes or position in self.without_effect or position in self.constant_nodes
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
@@ -267,10 +244,11 @@ class Flow:
         name = operator(node)
         if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
             return False
-        if self.is_constant(position):
+        if position in self.constant_nodes:
             return False
         if name in _NEUTRAL:
-            return len(node.input) == 2 and self._is_scalar(node.input[1], _NEUTRAL[name])
+            neutral = node.input[1] if len(node.input) == 2 and node.input[1] in self.constants else ""
+            return list(self.elements(neutral) or ()) == [_NEUTRAL[name]] and self.dims(neutral) == ()
         if name == "Dropout":
             return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":
@@ -280,13 +258,6 @@ class Flow:
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
         return True
-
-    def _is_scalar(self, name: str, number: int) -> bool:
-        """Whether a value is a constant without dimensions that equals a number."""
-        if name not in self.constants or list(self.elements(name) or ()) != [number]:
-            return False
-        found = copied_constant(self.scope, name)
-        return found is not None and found.tensor is not None and not found.tensor.dims
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
@@ -298,7 +269,10 @@ class Flow:
         return name
 
     def dtype(self, name: str) -> int | None:
-        """Return the data type of a value, if the model states it or a Cast defines it."""
+        """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""
+        constant = copied_constant(self.scope, name)
+        if constant is not None and constant.tensor is not None:
+            return constant.tensor.data_type
         stated = Index.type_of(self.scope, name)
         if stated is not None and stated.tensor_type is not None:
             return stated.tensor_type.elem_type
@@ -306,11 +280,6 @@ class Flow:
         if producer >= 0 and operator(self.nodes[producer]) == "Cast" and self.nodes[producer].attribute:
             return self.nodes[producer].attribute[0].i
         return None
-
-    def dtype_of_constant(self, name: str) -> int | None:
-        """Return the data type of a constant; None for other values."""
-        found = copied_constant(self.scope, name)
-        return None if found is None or found.tensor is None else found.tensor.data_type
 
     def dims(self, name: str) -> tuple[int | str | None, ...] | None:
         """Return the sizes of a value as its constant has them or the model states them; None if the rank is unknown.
@@ -399,13 +368,10 @@ class Flow:
 
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
-        stated = Index.type_of(self.scope, name)
-        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
-        if shape is not None:
-            sizes = [str(each.dim_param or each.dim_value or "...") for each in shape.dim]
-            known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
-            if any([size != "..." for size in known]):
-                return f"[{','.join(known)}]"
+        sizes = [str(each or "...") for each in self.dims(name) or ()]
+        known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
+        if any([size != "..." for size in known]):
+            return f"[{','.join(known)}]"
         asked = self.elements(inputs[1]) if len(inputs) > 1 else None
         return "[...]" if asked is None else f"[{','.join([str(each) for each in asked[:8]])}]"
 

@@ -35,7 +35,7 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
     if elements is not None and dims is not None:
         return numpy.array(elements).reshape([int(each or 0) for each in dims])
     position = flow.producer(name)
-    if position < 0 or not steps or not flow.is_constant(position):
+    if position < 0 or not steps or position not in flow.constant_nodes:
         return None
     node = flow.nodes[position]
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]

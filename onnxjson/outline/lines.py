@@ -148,7 +148,7 @@ class _Outliner:
         units = [
             blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
-            if not flow.is_constant(position)
+            if position not in flow.constant_nodes
             and position not in flow.shape_nodes
             and (position not in flow.without_effect or not outputs.isdisjoint(flow.nodes[position].output))
             and (position in blocks or position not in inner)
@@ -261,7 +261,7 @@ class _Outliner:
             scopes = [scope for column in equal for scope in column]
             refs = [NodeRef(scope, position) for scope in scopes for position in range(len(scope.graph.node))]
             title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
-            inner = names.inner()
+            inner = Names(names)
             lines = tuple(self._graphs(scopes, inner))
             outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
@@ -276,9 +276,8 @@ def _cut(texts: Sequence[str], separator: str, last: str) -> str:
 
 def _short(line: Line) -> str:
     """A graph of one line as an argument: ``then=Squeeze(x, 0)``; "" if it has more lines."""
-    if len(line.lines) != 1 or line.lines[0].lines or line.lines[0].repeat > 1 or " = " not in line.lines[0].text:
-        return ""
-    if " -> " in line.text:
+    is_one = len(line.lines) == 1 and not line.lines[0].lines and " = " in line.lines[0].text
+    if not is_one or " -> " in line.text:
         return ""
     return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
 

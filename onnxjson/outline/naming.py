@@ -53,10 +53,6 @@ class Names:
         self._rounds: dict[str, list[tuple[int, bool, set[int]]]] = {}
         """For values in repeats, the outer before the inner: the round, whether it is the last, all statements."""
 
-    def inner(self) -> "Names":
-        """Return names for a graph inside."""
-        return Names(self)
-
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
         """Name the values of a graph."""
         width = 40 if flow.scope.owner is None else 24
@@ -183,9 +179,6 @@ class Names:
         has_numbers = not all([is_last for _, is_last in rounds.values()])
         return "".join([f"[{number}]" for number, _ in rounds.values()] * has_numbers)
 
-    def _inner(self, value: str) -> str:
-        return self.of(self._first(value)) + self._numbers_of(value, -1)
-
     def _output(self, flow: Flow, values: Sequence[str]) -> str:
         """The name of a value; of the same one in all rounds of a repeat."""
         if all([value in flow.outputs for value in values]):
@@ -203,7 +196,11 @@ class Names:
             *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
         ):
             if not all([name in flow.outputs for name in outputs]):
-                texts += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
+                texts += [
+                    f"{visible(name, 40)} = {self.of(self._first(name))}{self._numbers_of(name, -1)}"
+                    for name in outputs
+                    if name in flow.outputs
+                ]
         return ", ".join(texts)
 
     def text(self, flow: Flow, same: Sequence[Statement]) -> tuple[str, str]:
