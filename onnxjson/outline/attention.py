@@ -240,8 +240,7 @@ class _Attention:
             return self._bound is None and not self._has_addend and (not self._masks or factor[1] > 0)
         if unit.head == "+":
             mask = unit.operands[unit.operands[0] == scores]
-            elements = graph.flow.elements(mask)
-            if elements is None or any(elements):
+            if not _is_zero(graph, mask):
                 self._masks.append(("bias=" if self._is_bias(mask) else "mask=", mask))
                 self._has_addend = True
         elif unit.head == "Where":
@@ -490,7 +489,7 @@ def _factor(graph: Units, unit: Unit) -> tuple[str, float] | None:
         return None
     for name, other in (unit.operands, unit.operands[::-1]):
         if (number := graph.flow.number(other)) is not None:
-            if unit.head == "/" and (other != unit.operands[1] or not number):
-                return None
-            return name, 1 / number if unit.head == "/" else number
+            if unit.head == "*":
+                return name, number
+            return (name, 1 / number) if other == unit.operands[1] and number else None
     return None

@@ -61,8 +61,8 @@ def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
 def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
     """Whether a unit adds a number to each channel of a convolution that has no bias."""
     node, channels = flow.nodes[convolution.nodes[-1]], dict(convolution.keywords).get("out", "")
-    sizes = [dims for name in follower.operands if flow.is_weight(name) and (dims := flow.dims(name))]
     rank = len(flow.dims(node.input[1]) or ())
+    sizes = [flow.dims(name) or () for name in follower.operands if flow.is_weight(name)]
     along = [dict(enumerate(map(str, dims), -len(dims))) for dims in sizes]
     is_each = any([each.pop(1 - rank, "") == channels and {*each.values()} <= {"1"} for each in along])
     return follower.head == "+" and not any(node.input[2:]) and is_each

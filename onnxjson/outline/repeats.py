@@ -79,10 +79,10 @@ def _joined(rounds: Sequence[tuple[Item, ...]], uses: Counter[str]) -> list[tupl
             columns.append([each._replace(rounds=tuple([next(inner) for _ in each.rounds])) for each in repeats])
             continue
         both = [_with_operand(one, two, uses) for one, two in zip(columns[-1], column, strict=True)] if columns else []
-        wider = [each for each in both if each is not None]
-        if wider and len(wider) == len(both):
+        wider: list[Item] = [each for each in both if each is not None]
+        if is_joined := len(wider) == len(column):
             columns.pop()
-        columns.append([*(wider if len(wider) == len(both) else ())] or list(column))
+        columns.append(wider if is_joined else list(column))
     return list(zip(*columns, strict=True)) or list(rounds)
 
 
@@ -114,10 +114,8 @@ def _key(item: Item) -> Hashable:
 
 def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
     """Return a graph for comparison with others."""
-    numbers: dict[str, int] = {}
-    inner = set(inputs)
-    for name in inputs:
-        numbers.setdefault(name, len(numbers))
+    numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
+    inner = set(numbers)
     keys: list[Hashable] = [_key(item) for item in items]
     for statement in statements_of(items):
         names = [piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)]
@@ -164,14 +162,10 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     import numpy
 
     array = numpy.array(numbers)
-    if len(array) < 2 * period:
-        return []
     equal = numpy.concatenate(([0], array[:-period] == array[period:], [0])).astype(numpy.int8)
     edges = numpy.flatnonzero(numpy.diff(equal))
-    lengths = [
-        (first, last - first + period) for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-    ]
-    return [(first, length) for first, length in lengths if length >= 2 * period and length - period >= _SAVED]
+    ends = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    return [(first, last - first + period) for first, last in ends if last - first >= max(period, _SAVED)]
 
 
 _Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]

@@ -166,11 +166,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name == "RotaryEmbedding":
         angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
         return made("rope", (*inputs[:1], *angles), *_changed(given, defaults))
-    if (
-        name == "Gemm"
-        and _is_linear(flow, inputs, given)
-        and not _changed(given, defaults, ("transA", "alpha", "beta"))
-    ):
+    is_plain = name == "Gemm" and not _changed(given, defaults, ("transA", "alpha", "beta"))
+    if is_plain and _is_linear(flow, inputs, given):
         return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]) and not _changed(given, defaults):
         return made("Embedding", inputs[1::-1])
@@ -190,18 +187,18 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         text = ",".join([f"{each:.6g}" for each in scales or ()])
         keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
     hidden = _HIDDEN.get(name, ())
-    operands: tuple[str, ...] = ()
+    operands: list[str] = []
     for slot, operand in enumerate(inputs):
         if slot in hidden and (not operand or flow.is_operand(operand)):
             continue
         if flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand):
             keywords.insert(0, ("", "[...]"))
         else:
-            operands = (*operands, operand)
+            operands.append(operand)
     while operands and not operands[-1]:
-        operands = operands[:-1]
+        operands.pop()
     label = operator_name(node.domain, node.op_type)
-    return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+    return made(visible(label), tuple(operands), *keywords, is_block=False)._replace(captured=captured)
 
 
 def _listed(flow: Flow, name: str) -> str:
@@ -241,7 +238,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
 
 
 def _changed(
-    given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: tuple[str, ...] | None = None
+    given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: Sequence[str] | None = None
 ) -> list[tuple[str, str]]:
     """The attributes that differ from their defaults, as keywords."""
     changed = []
@@ -300,11 +297,8 @@ def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, 
         keywords += [("pad", visible(auto.decode("utf-8", "replace").lower()))] * (not is_usual)
     elif padding := _padding(node.op_type or "", kernel, strides, dilations, ints.get("pads") or (), pads):
         keywords.append(("pad", padding))
-    names = sorted(given.keys() - _OF_WINDOWS)
-    return [
-        *keywords,
-        *_changed(given, {}, tuple([each for each in names if set(ints[each] or [given[each].i]) != {0}])),
-    ]
+    names = [each for each in sorted(given.keys() - _OF_WINDOWS) if set(ints[each] or [given[each].i]) != {0}]
+    return [*keywords, *_changed(given, {}, names)]
 
 
 def _padding(
@@ -318,7 +312,8 @@ def _padding(
     """
     rank = len(kernel)
     strides, dilations = [[*each] * (rank if len(each) == 1 else 1) for each in (strides, dilations)]
-    sums = [one + other for one, other in zip(pads or [0] * 2 * rank, _spatial(more, rank), strict=False)]
+    spatial = [*more[2 : 2 + rank], *more[4 + rank :]] or [0] * 2 * rank  # `more` has those of batch and channels, too
+    sums = [one + other for one, other in zip(pads or [0] * 2 * rank, spatial, strict=False)]
     before, after = sums[:rank], sums[rank:]
     reach = [dilation * (size - 1) for dilation, size in zip(dilations, kernel, strict=False)]
     if kind == "ConvTranspose":
@@ -330,11 +325,6 @@ def _padding(
     if not sums or sums == usual:
         return ""
     return _one_or_all(tuple(before)) if before == after else f"[{','.join(map(str, sums))}]"
-
-
-def _spatial(pads: Sequence[int], rank: int) -> Sequence[int]:
-    """What a Pad of all axes adds to those of a window."""
-    return [*pads[2 : 2 + rank], *pads[4 + rank :]] if pads else [0] * 2 * rank
 
 
 def called(unit: Unit, head: str = "") -> str:
