@@ -15,9 +15,10 @@ from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.mismatches import imported_versions, mistakes
+from onnxjson.patterns.misses import Miss, nearest_misses
 from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
-from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
+from onnxjson.patterns.searching import absent_operators, find
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.storage import files
 
@@ -196,6 +197,7 @@ def _objects(by_rule: Sequence[_Found]) -> Iterator[dict[str, object]]:
             yield head | {
                 "near": miss.root.address, "matched": miss.matched, "wanted": miss.wanted,
                 "reasons": miss.reasons, "addresses": miss.addresses,
+                "alike": [ref.address for ref in miss.alike],
             }  # fmt: skip
 
 
@@ -218,8 +220,9 @@ def _lines(by_rule: Sequence[_Found], *, several: bool) -> Iterator[str]:
         if of_rule.misses:
             yield "nearest misses"
         for miss in of_rule.misses:
-            yield f"{_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}"
-            yield from [f"    {reason}" for reason in miss.reasons]
+            yield from miss.reasons
+            alike = f", and {counted(len(miss.alike), 'place')} like it" if miss.alike else ""
+            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}{alike}"
 
 
 def _called(ref: NodeRef) -> str:

@@ -35,8 +35,9 @@ from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.trace_records import Trace, optimize
 from onnxjson.outline.places import LARGEST
 from onnxjson.patching.patch import Patch
+from onnxjson.patterns.misses import nearest_misses
 from onnxjson.patterns.names import TensorRef
-from onnxjson.patterns.searching import absent_operators, find, nearest_misses
+from onnxjson.patterns.searching import absent_operators, find
 from onnxjson.patterns.selectors import select, select_nodes
 from onnxjson.rendering.node import view_node
 from onnxjson.rendering.summary import Place, summarise
@@ -154,7 +155,13 @@ class Tools:
         at: Sequence[NodeRef] | None = select_nodes(loaded, index, node) if node else None
         misses = nearest_misses(loaded, pattern, at=at)
         data = [
-            {"node": each.root.address, "matched": each.matched, "of": each.wanted, "reasons": each.reasons}
+            {
+                "node": each.root.address,
+                "matched": each.matched,
+                "of": each.wanted,
+                "reasons": each.reasons,
+                "alike": len(each.alike),
+            }
             for each in misses
         ]
         absent = absent_operators(index, pattern)

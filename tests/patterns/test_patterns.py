@@ -30,7 +30,8 @@ from onnxjson.patterns.expression import (
 from onnxjson.patterns.expression import Path as Way
 from onnxjson.patterns.generalising import pattern_of
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.searching import find, nearest_misses
+from onnxjson.patterns.misses import nearest_misses
+from onnxjson.patterns.searching import find
 from tests.cli.running import run
 
 GELU = "Mul(Mul($x, Add(Erf(Div($x, 1.41421)), 1)), 0.5)"

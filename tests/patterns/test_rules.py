@@ -15,8 +15,9 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
+from onnxjson.patterns.misses import nearest_misses
 from onnxjson.patterns.rule_files import SHIPPED, Block, Rule, pattern_text, read_rules, rule_bytes
-from onnxjson.patterns.searching import find, nearest_misses
+from onnxjson.patterns.searching import find
 from tests.cli.running import run
 
 RULES = {rule.id: rule for rule in read_rules(SHIPPED)}
