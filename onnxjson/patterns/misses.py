@@ -46,7 +46,16 @@ _ABSENT: Final = 0.5
 _LAST: Final = 0.25
 """Cost of a last call without a node, in addition: another node is more often in its place."""
 
-_BETWEEN: Final = 3
+_MORE: Final = 0.25
+"""Cost of each further node in between."""
+
+_RAREST: Final = 0.6
+"""Cost of a place without the rarest operator of the pattern, in addition."""
+
+_FAR: Final = 1.0
+"""Distance behind the nearest place at which one that has half of the calls, or fewer, is not shown."""
+
+_BETWEEN: Final = 4
 """Nodes between two calls that are looked through."""
 
 _ENOUGH: Final = 2_000
@@ -149,8 +158,10 @@ def nearest_misses(
             stopped(str(error))
     groups: dict[tuple[str, ...], list[Miss]] = {}
     covered: set[NodeRef] = set()
-    for place in sorted(nearest.values(), key=lambda each: each.rank):
-        if place.miss.root not in covered or at is not None:
+    places = sorted(nearest.values(), key=lambda each: each.rank)
+    for place in places:
+        is_near = 2 * place.miss.matched > place.miss.wanted or not (whole or place.rank[0] > places[0].rank[0] + _FAR)
+        if (place.miss.root not in covered and is_near) or at is not None:
             kinds = tuple([_QUOTED.sub("", reason) for reason in place.miss.reasons])
             groups.setdefault(kinds, []).append(place.miss)
             covered.update(place.nodes)
@@ -167,14 +178,18 @@ class _Comparison:
         self._numbers: dict[ValuePattern, int] = {}
         self._freedom = 0
         self._seen: set[NodeRef] = set()
+        self._rarest: Call | None = None
 
     def misses(self, matcher: Matcher, at: Sequence[NodeRef] | None, whole: set[NodeRef]) -> Iterator[_Place]:
         """Yield the places near a match of a pattern without alternatives."""
-        pattern = matcher.pattern
-        places = self._places(pattern, whole) if at is None else [[ref for ref in at if ref not in whole]]
+        anchors = self._anchors(matcher.pattern, whole)
+        self._rarest = anchors[0][0] if anchors and len(matcher.pattern.calls) > 2 else None
+        places = self._places(matcher.pattern, anchors, whole) if at is None else [[*at]]
         compared, best = 0, float("inf")
         for refs in places:
             for ref in refs:
+                if ref in whole:
+                    continue
                 place = self._place(matcher, ref)
                 if place.miss.reasons and (place.miss.matched or at is not None):
                     best = min(best, place.rank[0])
@@ -183,17 +198,22 @@ class _Comparison:
             if best <= _NODE and compared > _ENOUGH:
                 return
 
-    def _places(self, pattern: Pattern, whole: set[NodeRef]) -> Iterator[Sequence[NodeRef]]:
-        """Yield the possible last nodes of matches: those after nodes of the rarest operator first."""
-        depths = _depths(pattern.root)
+    def _anchors(self, pattern: Pattern, whole: set[NodeRef]) -> list[tuple[Call, int, list[NodeRef]]]:
+        """Return the calls with nodes outside matches, the rarest operator first: call, calls after it, nodes."""
         anchors = [
             (call, depth, [ref for ref in self._nodes.calling(call.operators) if ref not in whole])
-            for call, depth in depths
+            for call, depth in _depths(pattern.root)
             if all([each.name != "*" for each in call.operators])
         ]
+        return sorted([anchor for anchor in anchors if anchor[2]], key=lambda anchor: len(anchor[2]))
+
+    def _places(
+        self, pattern: Pattern, anchors: Sequence[tuple[Call, int, list[NodeRef]]], whole: set[NodeRef]
+    ) -> Iterator[Sequence[NodeRef]]:
+        """Yield the possible last nodes of matches: those after nodes of the rarest operator first."""
         seen = set(whole)
         root = final_call(pattern.root)
-        for _, depth, refs in sorted(anchors, key=lambda anchor: len(anchor[2])):
+        for _, depth, refs in anchors:
             last: dict[NodeRef, None] = {}
             for ref in refs:
                 last.update(dict.fromkeys(self._after(ref, depth, root)))
@@ -241,6 +261,9 @@ class _Comparison:
             if problem is not None:
                 differences.append(_Difference(problem, ref.address, _DETAIL))
         cost = sum([each.cost for each in differences])
+        rarest = self._rarest
+        if rarest is not None and not any([is_calling(each.node, rarest.operators) for each in self._seen]):
+            cost += _RAREST
         texts = {each.text: each.address for each in differences}
         miss = Miss(ref, matched, len(pattern.calls), tuple(texts), tuple(texts.values()))
         return _Place((cost, -matched), miss, frozenset(self._seen))
@@ -342,7 +365,7 @@ class _Comparison:
                         continue
                     if is_calling(source.node, call.operators):
                         choice = self._at(want, source)
-                        yield choice._replace(cost=choice.cost + _NODE * len(way), between=way)
+                        yield choice._replace(cost=choice.cost + _between(len(way)), between=way)
                     longer.append((*way, source))
             ways = longer
 
@@ -376,10 +399,15 @@ class _Comparison:
         """Return the lowest cost of comparing the inputs, the calls that match then, and the orders with that cost."""
         wanted, given = call.inputs or (), _given(ref)
         count = max(len(wanted), given)
-        table = [[self._best(each, self._input(ref, slot)) for slot in range(count)] for each in wanted]
-        is_free = any([is_commutative(each.domain, each.name) for each in call.operators]) or not is_calling(
-            ref.node, call.operators
-        )
+        is_fitting = is_calling(ref.node, call.operators)
+        table = [
+            [
+                self._best(each, self._input(ref, slot)) if is_fitting or isinstance(each, Call | Path) else (0, 0)
+                for slot in range(count)
+            ]
+            for each in wanted
+        ]
+        is_free = not is_fitting or is_commutative(ref.node.domain, ref.node.op_type)
         orders: list[tuple[int, ...]] = [tuple(range(len(wanted)))]
         if is_free and 1 < count <= PERMUTED:
             orders = list(permutations(range(count), len(wanted)))
@@ -418,7 +446,7 @@ class _Comparison:
                         continue
                     cost, matched = self._best(want.start, self._input(way[-1], slot))
                     extra = max(0, depth - most, want.least - depth)
-                    cost += _NODE * extra
+                    cost += _between(extra)
                     if (cost, -matched) < (best[0], -best[1]) and (not extra or matched):
                         surplus = way[1:] if depth > most else ()
                         best = cost, matched, way[-1], slot, surplus
@@ -446,14 +474,15 @@ class _Comparison:
             assert isinstance(inner, Call | Path)
             users = [] if ref is None or user is not None else list(self._users(ref))
             text = mismatches.nothing_between(ref, value.name, user or next(iter(users), None), call)
-            differences.append(_Difference(text, "" if user is None else user.address, _NODE))
+            cost = _NODE + _LAST if user is None else _NODE
+            differences.append(_Difference(text, "" if user is None else user.address, cost))
             more, matched = self._explained(inner, self._choice(inner, value), value, user, slot, names)
             return differences + more, matched
         assert ref is not None
         self._seen.add(ref)
         if choice.between:
             text = mismatches.between(ref, user, choice.between)
-            differences.append(_Difference(text, choice.between[0].address, _NODE * len(choice.between)))
+            differences.append(_Difference(text, choice.between[0].address, _between(len(choice.between))))
             value = Value(ref.scope, ref.node.output[min(call.output, len(ref.node.output) - 1)])
         matched = 0
         if choice.kind == "other":
@@ -514,9 +543,10 @@ class _Comparison:
 
     def _in_order(self, call: Call, ref: NodeRef, order: Sequence[int], names: _Names) -> tuple[list[_Difference], int]:
         differences, matched = list[_Difference](), 0
+        is_fitting = is_calling(ref.node, call.operators)
         for want, slot in zip(call.inputs or (), order, strict=True):
             value = self._input(ref, slot)
-            if isinstance(want, Anything):
+            if isinstance(want, Anything) or not (is_fitting or isinstance(want, Call | Path)):
                 continue
             if value is None:
                 differences.append(_Difference(mismatches.no_input(ref, slot, want), ref.address, _DETAIL))
@@ -533,7 +563,14 @@ class _Comparison:
     def _path(self, want: Path, ref: NodeRef, names: _Names) -> tuple[list[_Difference], int]:
         cost, _, user, slot, surplus = self._start(want, ref)
         if slot < 0:
-            return [_Difference(mismatches.no_path(want, ref.node.output[0]), ref.address, cost)], 0
+            name = next(filter(None, ref.node.input), "")
+            value = self._nodes.value(ref.scope, name)
+            is_next = want.most == 0 and isinstance(want.start, Call | Path) and name
+            text = mismatches.no_path(want, ref.node.output[0])
+            if is_next and isinstance(want.start, Call | Path):
+                source = self._nodes.producer(ref.scope, name)
+                text = mismatches.comes_from(final_call(want.start), name, source, value.scope)
+            return [_Difference(text, ref.address, cost)], 0
         value = self._input(user, slot)
         assert value is not None
         differences, matched = list[_Difference](), 0
@@ -546,7 +583,7 @@ class _Comparison:
         if surplus:
             source = None if value.scope is None else self._nodes.producer(value.scope, value.name)
             text = mismatches.between(source, ref, surplus)
-            differences.insert(0, _Difference(text, surplus[0].address, _NODE))
+            differences.insert(0, _Difference(text, surplus[0].address, _between(len(surplus))))
         elif cost > sum([each.cost for each in differences]):
             differences.insert(0, _Difference(mismatches.no_path(want, ref.node.output[0]), ref.address, _NODE))
         return differences, matched
@@ -554,6 +591,11 @@ class _Comparison:
 
 def _rank(choice: _Choice) -> tuple[float, int]:
     return choice.cost, -choice.matched
+
+
+def _between(nodes: int) -> float:
+    """The cost of so many nodes between two calls."""
+    return _NODE + _MORE * (nodes - 1) if nodes else 0.0
 
 
 def _given(ref: NodeRef) -> int:
