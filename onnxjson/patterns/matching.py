@@ -32,7 +32,7 @@ from onnxjson.patterns.expression import (
     final_call,
 )
 from onnxjson.patterns.mismatches import Conditions
-from onnxjson.patterns.nodes import Nodes, Value, is_calling, new_ref, positions_calling
+from onnxjson.patterns.nodes import Nodes, Value, given_inputs, is_calling, new_ref, positions_calling
 
 PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -229,10 +229,7 @@ class Matcher:
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
     ) -> State | Iterator[State] | None:
-        names = ref.node.input
-        given = len(names)
-        while given and not names[given - 1]:
-            given -= 1
+        given = given_inputs(ref)
         if given > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
             return None
         count = max(len(wanted), given)

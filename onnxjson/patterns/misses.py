@@ -1,23 +1,27 @@
-"""The places of a model that nearly match a pattern, and what differs there.
+"""The places of a model that nearly match a pattern, and what differs there in words.
 
-A place is laid beside the pattern as one compares two texts: a call of the pattern stands for a node of its operator,
-or for another node in its place; a node of the model may stand between two calls, and a call may have no node. Each
-such difference costs about one, and the cheapest comparison of a call with a value is computed once. The comparison
-begins at the nodes whose operator is the rarest of the pattern, and goes from their consumers to the last node of a
-match.
+The search begins at the nodes whose operator is the rarest of the pattern, and goes from their consumers to the last
+node of a match, where `onnxjson.patterns.comparison` lays the pattern beside the model.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.document import Attribute, Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import NodeRef, index_of
-from onnxjson.model.limits import PATTERN_STEPS
-from onnxjson.model.operators import is_commutative
 from onnxjson.patterns import mismatches
+from onnxjson.patterns.comparison import (
+    BETWEEN,
+    DETAIL,
+    NODE,
+    Choice,
+    Comparison,
+    between_cost,
+    by_rank,
+    depths,
+)
 from onnxjson.patterns.expression import (
     Anything,
     Bound,
@@ -26,37 +30,21 @@ from onnxjson.patterns.expression import (
     Number,
     Path,
     Pattern,
-    ValuePattern,
     final_call,
 )
 from onnxjson.patterns.finding import matches
-from onnxjson.patterns.matching import PERMUTED, Matcher
-from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling
+from onnxjson.patterns.matching import Matcher
+from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, given_inputs, is_calling
 from onnxjson.patterns.searching import matchers
-
-_NODE: Final = 1.0
-"""Cost of another operator, of a node in between, and of a call without a node."""
-
-_DETAIL: Final = 0.8
-"""Cost of another attribute, constant, output or number of inputs, of a name with two values, of a condition."""
-
-_ABSENT: Final = 0.5
-"""Cost of a call further up that is compared with nothing."""
 
 _LAST: Final = 0.25
 """Cost of a last call without a node, in addition: another node is more often in its place."""
-
-_MORE: Final = 0.25
-"""Cost of each further node in between."""
 
 _RAREST: Final = 0.6
 """Cost of a place without the rarest operator of the pattern, in addition."""
 
 _FAR: Final = 1.0
 """Distance behind the nearest place at which one that has half of the calls, or fewer, is not shown."""
-
-_BETWEEN: Final = 4
-"""Nodes between two calls that are looked through."""
 
 _ENOUGH: Final = 2_000
 """Places that are compared, the rarest operators first, before near ones are enough."""
@@ -98,20 +86,6 @@ class _Difference(NamedTuple):
     cost: float
 
 
-class _Choice(NamedTuple):
-    """How a call is compared with a value."""
-
-    cost: float
-    matched: int
-    kind: str
-    """ "node", "other" (a node of another operator), "removed" (no node; the next call is here), "absent"."""
-    ref: NodeRef | None = None
-    order: tuple[int, ...] = ()
-    """The input of each pattern of an input; for "removed", the pattern that is here."""
-    between: tuple[NodeRef, ...] = ()
-    """Nodes of the model that are passed first."""
-
-
 _Names: TypeAlias = dict[str, Value | Attribute]
 
 
@@ -147,9 +121,9 @@ def nearest_misses(
     try:
         found = matches(variants, overlapping=True)
         whole.update([ref for match in found for ref in (match.calls if at is None else (match.root,))])
-        comparison = _Comparison(nodes)
+        near = _Places(nodes)
         for matcher in variants:
-            for place in comparison.misses(matcher, at, whole):
+            for place in near.misses(matcher, at, whole):
                 known = nearest.get(place.miss.root)
                 if known is None or place.rank < known.rank:
                     nearest[place.miss.root] = place
@@ -168,14 +142,13 @@ def nearest_misses(
     return [first._replace(alike=tuple([each.root for each in others])) for first, *others in groups.values()][:most]
 
 
-class _Comparison:
-    """Compares patterns with places of one model."""
+class _Places:
+    """The places of one model, compared with patterns."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._literals = nodes.literals
-        self._choices: dict[tuple[int, Value], _Choice] = {}
-        self._numbers: dict[ValuePattern, int] = {}
+        self._comparison = Comparison(nodes)
         self._freedom = 0
         self._seen: set[NodeRef] = set()
         self._rarest: Call | None = None
@@ -195,14 +168,14 @@ class _Comparison:
                     best = min(best, place.rank[0])
                     yield place
             compared += len(refs)
-            if best <= _NODE and compared > _ENOUGH:
+            if best <= NODE and compared > _ENOUGH:
                 return
 
     def _anchors(self, pattern: Pattern, whole: set[NodeRef]) -> list[tuple[Call, int, list[NodeRef]]]:
         """Return the calls with nodes outside matches, the rarest operator first: call, calls after it, nodes."""
         anchors = [
             (call, depth, [ref for ref in self._nodes.calling(call.operators) if ref not in whole])
-            for call, depth in _depths(pattern.root)
+            for call, depth in depths(pattern.root)
             if all([each.name != "*" for each in call.operators])
         ]
         return sorted([anchor for anchor in anchors if anchor[2]], key=lambda anchor: len(anchor[2]))
@@ -226,7 +199,7 @@ class _Comparison:
     def _after(self, ref: NodeRef, depth: int, root: Call) -> Iterator[NodeRef]:
         """Yield nodes about `depth` steps after a node: those with the operator of `root`, and some others."""
         level, others = [ref], list[NodeRef]()
-        for step in range(depth + _BETWEEN):
+        for step in range(depth + BETWEEN):
             if step >= depth - 2:
                 yield from [each for each in level if is_calling(each.node, root.operators)]
             if depth - 1 <= step <= depth:
@@ -247,8 +220,10 @@ class _Comparison:
         outputs = ref.node.output
         output = final_call(pattern.root).output
         value = Value(ref.scope, outputs[output] if output < len(outputs) else next(iter(outputs), ""))
-        without = [choice._replace(cost=choice.cost + _LAST) for choice in self._without(pattern.root, value)]
-        choice = min([self._at(pattern.root, ref), *without], key=_rank)
+        without = [
+            choice._replace(cost=choice.cost + _LAST) for choice in self._comparison.without(pattern.root, value)
+        ]
+        choice = min([self._comparison.at(pattern.root, ref), *without], key=by_rank)
         differences, matched = self._explained(pattern.root, choice, value, None, 0, names)
         taken = [ref]
         for other in pattern.others:
@@ -259,7 +234,7 @@ class _Comparison:
             bound = names.get(condition.name)
             problem = None if bound is None else matcher.conditions.problem(condition, bound, names)
             if problem is not None:
-                differences.append(_Difference(problem, ref.address, _DETAIL))
+                differences.append(_Difference(problem, ref.address, DETAIL))
         cost = sum([each.cost for each in differences])
         rarest = self._rarest
         if rarest is not None and not any([is_calling(each.node, rarest.operators) for each in self._seen]):
@@ -284,183 +259,20 @@ class _Comparison:
         for ref in refs:
             tried = dict(names)
             value = Value(ref.scope, ref.node.output[min(call.output, len(ref.node.output) - 1)])
-            differences, matched = self._explained(want, self._at(want, ref), value, None, 0, tried)
+            differences, matched = self._explained(want, self._comparison.at(want, ref), value, None, 0, tried)
             cost = sum([each.cost for each in differences])
             if best is None or cost < best[0]:
                 best = cost, differences, matched, tried, ref
         if best is None:
-            return [_Difference(f"no other node fits {call}", first.address, _NODE)], 0
+            return [_Difference(f"no other node fits {call}", first.address, NODE)], 0
         names.update(best[3])
         taken.append(best[4])
         return best[1], best[2]
 
-    # The cheapest comparison
-
-    def _number(self, want: ValuePattern) -> int:
-        return self._numbers.setdefault(want, len(self._numbers))
-
-    def _best(self, want: ValuePattern, value: Value | None) -> tuple[float, int]:
-        """Return the cost of comparing a pattern with a value (None: there is none), and the calls that match."""
-        if isinstance(want, Call | Path):
-            choice = self._choice(want, value)
-            return choice.cost, choice.matched
-        if isinstance(want, Anything):
-            return 0, 0
-        if value is None:
-            return _DETAIL, 0
-        if isinstance(want, Bound):
-            return (_DETAIL if want.is_constant and not self._literals.is_constant(value) else 0), 0
-        assert isinstance(want, Number | Elements)
-        return (0 if self._literals.is_like(value, want) else _DETAIL), 0
-
-    def _choice(self, want: Call | Path, value: Value | None) -> _Choice:
-        absent = _Choice(_NODE + _ABSENT * _size(want), 0, "absent")
-        if value is None:
-            return absent
-        key = (self._number(want), value)
-        known = self._choices.get(key)
-        if known is None:
-            if len(self._choices) > PATTERN_STEPS:
-                raise LimitError(f"the search for near places stops after {PATTERN_STEPS:,} comparisons")
-            self._choices[key] = absent  # a value that is computed from itself
-            known = self._choices[key] = min([absent, *self._options(want, value)], key=_rank)
-        return known
-
-    def _options(self, want: Call | Path, value: Value) -> Iterator[_Choice]:
-        call = final_call(want)
-        producer = None if value.scope is None else self._nodes.producer(value.scope, value.name)
-        if producer is not None and is_calling(producer.node, call.operators):
-            fitting = self._at(want, producer, self._output(producer, value))
-            yield fitting
-            if fitting.cost <= _NODE:
-                return
-        if producer is not None:
-            if not is_calling(producer.node, call.operators):
-                yield self._at(want, producer)
-            yield from self._through(want, producer)
-        yield from self._without(want, value)
-
-    def _without(self, want: Call | Path, value: Value) -> Iterator[_Choice]:
-        """Yield comparisons with what a call is computed from, which has no node itself."""
-        for place, each in enumerate(want.inputs or () if isinstance(want, Call) else ()):
-            if isinstance(each, Call | Path):
-                cost, matched = self._best(each, value)
-                others = _size(want) - 1 - _size(each)
-                producer = None if value.scope is None else self._nodes.producer(value.scope, value.name)
-                yield _Choice(_NODE + cost + _ABSENT * others, matched, "removed", producer, (place,))
-
-    def _output(self, producer: NodeRef, value: Value) -> int:
-        return next((slot for slot, name in enumerate(producer.node.output) if name == value.name), 0)
-
-    def _through(self, want: Call | Path, producer: NodeRef) -> Iterator[_Choice]:
-        """Yield comparisons with a node of the operator further up."""
-        call = final_call(want)
-        ways: list[tuple[NodeRef, ...]] = [(producer,)]
-        for _ in range(_BETWEEN):
-            longer: list[tuple[NodeRef, ...]] = []
-            for way in ways[:8]:
-                for name in way[-1].node.input[:4]:
-                    source = self._nodes.producer(way[-1].scope, name) if name else None
-                    if source is None:
-                        continue
-                    if is_calling(source.node, call.operators):
-                        choice = self._at(want, source)
-                        yield choice._replace(cost=choice.cost + _between(len(way)), between=way)
-                    longer.append((*way, source))
-            ways = longer
-
-    def _at(self, want: Call | Path, ref: NodeRef, output: int | None = None) -> _Choice:
-        """Compare a call with a node."""
-        call = final_call(want)
-        is_fitting = is_calling(ref.node, call.operators)
-        cost = 0.0 if is_fitting else _NODE
-        matched = int(is_fitting)
-        if is_fitting:
-            cost += _DETAIL * (output is not None and output != call.output)
-            cost += _DETAIL * sum([not self._nodes.binds(name, each, ref, {}) for name, each in call.attributes])
-            cost += _DETAIL * self._is_more(call, ref)
-        order: tuple[int, ...] = ()
-        if call.inputs:
-            more, inner, orders = self._orders(call, ref)
-            cost, matched, order = cost + more, matched + inner, orders[0]
-        if isinstance(want, Path):
-            more, inner, *_ = self._start(want, ref)
-            cost, matched = cost + more, matched + inner
-        return _Choice(cost, matched, "node" if is_fitting else "other", ref, order)
-
-    def _is_more(self, call: Call, ref: NodeRef) -> bool:
-        """Whether a node has inputs that a call does not mention."""
-        given = _given(ref)
-        if call.inputs is None or call.is_open or given <= len(call.inputs):
-            return False
-        return not self._nodes.is_optional(ref, len(call.inputs))
-
-    def _orders(self, call: Call, ref: NodeRef) -> tuple[float, int, list[tuple[int, ...]]]:
-        """Return the lowest cost of comparing the inputs, the calls that match then, and the orders with that cost."""
-        wanted, given = call.inputs or (), _given(ref)
-        count = max(len(wanted), given)
-        is_fitting = is_calling(ref.node, call.operators)
-        table = [
-            [
-                self._best(each, self._input(ref, slot)) if is_fitting or isinstance(each, Call | Path) else (0, 0)
-                for slot in range(count)
-            ]
-            for each in wanted
-        ]
-        is_free = not is_fitting or is_commutative(ref.node.domain, ref.node.op_type)
-        orders: list[tuple[int, ...]] = [tuple(range(len(wanted)))]
-        if is_free and 1 < count <= PERMUTED:
-            orders = list(permutations(range(count), len(wanted)))
-        costs = [
-            (
-                sum([row[slot][0] for row, slot in zip(table, order, strict=True)]),
-                -sum([row[slot][1] for row, slot in zip(table, order, strict=True)]),
-            )
-            for order in orders
-        ]
-        lowest = min(costs)
-        return lowest[0], -lowest[1], [order for order, cost in zip(orders, costs, strict=True) if cost == lowest]
-
-    def _input(self, ref: NodeRef, slot: int) -> Value | None:
-        names = ref.node.input
-        name = names[slot] if slot < len(names) else ""
-        return self._nodes.value(ref.scope, name) if name else None
-
-    def _start(self, want: Path, ref: NodeRef) -> tuple[float, int, NodeRef, int, tuple[NodeRef, ...]]:
-        """Return the cheapest start of a path: cost, calls that match, user, input, and the nodes that are too many."""
-        best: tuple[float, int, NodeRef, int, tuple[NodeRef, ...]] = (
-            _NODE + _ABSENT * _size(want.start),
-            0,
-            ref,
-            -1,
-            (),
-        )
-        ways: list[tuple[NodeRef, ...]] = [(ref,)]
-        seen = {ref}
-        most = 10 if want.most is None else want.most
-        for depth in range(most + _BETWEEN):
-            longer: list[tuple[NodeRef, ...]] = []
-            for way in ways:
-                for slot, name in enumerate(way[-1].node.input):
-                    if not name:
-                        continue
-                    cost, matched = self._best(want.start, self._input(way[-1], slot))
-                    extra = max(0, depth - most, want.least - depth)
-                    cost += _between(extra)
-                    if (cost, -matched) < (best[0], -best[1]) and (not extra or matched):
-                        surplus = way[1:] if depth > most else ()
-                        best = cost, matched, way[-1], slot, surplus
-                    source = self._nodes.producer(way[-1].scope, name)
-                    if source is not None and source not in seen:
-                        seen.add(source)
-                        longer.append((*way, source))
-            ways = longer[:32]
-        return best
-
     # Its differences in words
 
     def _explained(
-        self, want: Call | Path, choice: _Choice, value: Value, user: NodeRef | None, slot: int, names: _Names
+        self, want: Call | Path, choice: Choice, value: Value, user: NodeRef | None, slot: int, names: _Names
     ) -> tuple[list[_Difference], int]:
         """Return what a comparison found, and the number of calls that match; binds names."""
         call, ref = final_call(want), choice.ref
@@ -474,15 +286,15 @@ class _Comparison:
             assert isinstance(inner, Call | Path)
             users = [] if ref is None or user is not None else list(self._users(ref))
             text = mismatches.nothing_between(ref, value.name, user or next(iter(users), None), call)
-            cost = _NODE + _LAST if user is None else _NODE
+            cost = NODE + _LAST if user is None else NODE
             differences.append(_Difference(text, "" if user is None else user.address, cost))
-            more, matched = self._explained(inner, self._choice(inner, value), value, user, slot, names)
+            more, matched = self._explained(inner, self._comparison.choice(inner, value), value, user, slot, names)
             return differences + more, matched
         assert ref is not None
         self._seen.add(ref)
         if choice.between:
             text = mismatches.between(ref, user, choice.between)
-            differences.append(_Difference(text, choice.between[0].address, _between(len(choice.between))))
+            differences.append(_Difference(text, choice.between[0].address, between_cost(len(choice.between))))
             value = Value(ref.scope, ref.node.output[min(call.output, len(ref.node.output) - 1)])
         matched = 0
         if choice.kind == "other":
@@ -492,7 +304,7 @@ class _Comparison:
                 if user is None or known
                 else mismatches.comes_from(call, value.name, ref, value.scope)
             )
-            differences.append(_Difference(text, ref.address, _NODE))
+            differences.append(_Difference(text, ref.address, NODE))
         else:
             matched = 1
             differences += self._details(call, ref, value, names)
@@ -506,7 +318,7 @@ class _Comparison:
 
     def _details(self, call: Call, ref: NodeRef, value: Value, names: _Names) -> list[_Difference]:
         texts = []
-        output = self._output(ref, value)
+        output = self._comparison.output_of(ref, value)
         if output != call.output:
             texts.append(mismatches.other_output(ref, output, call))
         if call.name:
@@ -514,9 +326,9 @@ class _Comparison:
         for name, wanted in call.attributes:
             if not self._nodes.binds(name, wanted, ref, names):
                 texts.append(mismatches.attribute_differs(ref, name, self._nodes.attribute(ref, name), wanted))
-        if self._is_more(call, ref):
-            texts.append(mismatches.more_inputs(ref, _given(ref), len(call.inputs or ())))
-        return [_Difference(text, ref.address, _DETAIL) for text in texts]
+        if self._comparison.is_more(call, ref):
+            texts.append(mismatches.more_inputs(ref, given_inputs(ref), len(call.inputs or ())))
+        return [_Difference(text, ref.address, DETAIL) for text in texts]
 
     def _named(self, want: Bound, value: Value, names: _Names) -> list[str]:
         before = names.setdefault(want.name, value)
@@ -524,9 +336,9 @@ class _Comparison:
             return [mismatches.not_constant(want, value)]
         return [] if before == value else [mismatches.two_values(want, before, value)]
 
-    def _inputs(self, call: Call, ref: NodeRef, choice: _Choice, names: _Names) -> tuple[list[_Difference], int]:
+    def _inputs(self, call: Call, ref: NodeRef, choice: Choice, names: _Names) -> tuple[list[_Difference], int]:
         """Explain the inputs in the order that leaves the fewest names with two values."""
-        orders = self._orders(call, ref)[2]
+        orders = self._comparison.orders(call, ref)[2]
         best: tuple[float, list[_Difference], int, _Names] | None = None
         for order in orders:
             tried = dict(names)
@@ -545,78 +357,43 @@ class _Comparison:
         differences, matched = list[_Difference](), 0
         is_fitting = is_calling(ref.node, call.operators)
         for want, slot in zip(call.inputs or (), order, strict=True):
-            value = self._input(ref, slot)
+            value = self._comparison.input_of(ref, slot)
             if isinstance(want, Anything) or not (is_fitting or isinstance(want, Call | Path)):
                 continue
             if value is None:
-                differences.append(_Difference(mismatches.no_input(ref, slot, want), ref.address, _DETAIL))
+                differences.append(_Difference(mismatches.no_input(ref, slot, want), ref.address, DETAIL))
             elif isinstance(want, Call | Path):
-                more, inner = self._explained(want, self._choice(want, value), value, ref, slot, names)
+                more, inner = self._explained(want, self._comparison.choice(want, value), value, ref, slot, names)
                 differences, matched = differences + more, matched + inner
             elif isinstance(want, Bound):
-                differences += [_Difference(text, ref.address, _DETAIL) for text in self._named(want, value, names)]
+                differences += [_Difference(text, ref.address, DETAIL) for text in self._named(want, value, names)]
             elif isinstance(want, Number | Elements) and not self._literals.is_like(value, want):
                 text = mismatches.constant_differs(ref.node, slot, want, self._literals.text(value), value.name)
-                differences.append(_Difference(text, ref.address, _DETAIL))
+                differences.append(_Difference(text, ref.address, DETAIL))
         return differences, matched
 
     def _path(self, want: Path, ref: NodeRef, names: _Names) -> tuple[list[_Difference], int]:
-        cost, _, user, slot, surplus = self._start(want, ref)
+        cost, _, user, slot, surplus = self._comparison.start(want, ref)
         if slot < 0:
-            name = next(filter(None, ref.node.input), "")
-            value = self._nodes.value(ref.scope, name)
-            is_next = want.most == 0 and isinstance(want.start, Call | Path) and name
             text = mismatches.no_path(want, ref.node.output[0])
-            if is_next and isinstance(want.start, Call | Path):
-                source = self._nodes.producer(ref.scope, name)
-                text = mismatches.comes_from(final_call(want.start), name, source, value.scope)
+            name = next(filter(None, ref.node.input), "")
+            if want.most == 0 and isinstance(want.start, Call | Path) and name:
+                source, scope = self._nodes.producer(ref.scope, name), self._nodes.value(ref.scope, name).scope
+                text = mismatches.comes_from(final_call(want.start), name, source, scope)
             return [_Difference(text, ref.address, cost)], 0
-        value = self._input(user, slot)
+        value = self._comparison.input_of(user, slot)
         assert value is not None
         differences, matched = list[_Difference](), 0
         start = want.start
         if isinstance(start, Call | Path):
-            choice = self._choice(start, value)
+            choice = self._comparison.choice(start, value)
             differences, matched = self._explained(start, choice, value, user, slot, names)
         elif isinstance(start, Bound):
-            differences = [_Difference(text, ref.address, _DETAIL) for text in self._named(start, value, names)]
+            differences = [_Difference(text, ref.address, DETAIL) for text in self._named(start, value, names)]
         if surplus:
             source = None if value.scope is None else self._nodes.producer(value.scope, value.name)
             text = mismatches.between(source, ref, surplus)
-            differences.insert(0, _Difference(text, surplus[0].address, _between(len(surplus))))
+            differences.insert(0, _Difference(text, surplus[0].address, between_cost(len(surplus))))
         elif cost > sum([each.cost for each in differences]):
-            differences.insert(0, _Difference(mismatches.no_path(want, ref.node.output[0]), ref.address, _NODE))
+            differences.insert(0, _Difference(mismatches.no_path(want, ref.node.output[0]), ref.address, NODE))
         return differences, matched
-
-
-def _rank(choice: _Choice) -> tuple[float, int]:
-    return choice.cost, -choice.matched
-
-
-def _between(nodes: int) -> float:
-    """The cost of so many nodes between two calls."""
-    return _NODE + _MORE * (nodes - 1) if nodes else 0.0
-
-
-def _given(ref: NodeRef) -> int:
-    """The number of inputs of a node, without those omitted at the end."""
-    names = ref.node.input
-    given = len(names)
-    while given and not names[given - 1]:
-        given -= 1
-    return given
-
-
-def _depths(want: ValuePattern, depth: int = 0) -> list[tuple[Call, int]]:
-    """The calls of a pattern, with the number of calls after them."""
-    if isinstance(want, Path):
-        between = want.least if want.most is None else want.most
-        return [*_depths(want.end, depth), *_depths(want.start, depth + 1 + between)]
-    if not isinstance(want, Call):
-        return []
-    return [(want, depth), *[inner for each in want.inputs or () for inner in _depths(each, depth + 1)]]
-
-
-def _size(want: ValuePattern) -> int:
-    """The number of calls in a pattern."""
-    return len(_depths(want))

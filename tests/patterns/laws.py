@@ -186,7 +186,8 @@ def attribute(place: _Place) -> tuple[Graph, Pattern, tuple[str, ...]] | None:
             return each
         value: Any = value_of(each)
         changed = [_other(value[0]), *value[1:]] if isinstance(value, tuple) else _other(value)
-        node = onnx.helper.make_node("Neg", [], [], **{name: changed})
+        node = onnx.helper.make_node("Neg", [], [])
+        node.attribute.append(onnx.helper.make_attribute(name, changed))
         made = onnxjson.from_proto(onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], []))).graph
         assert made is not None
         return made.node[0].attribute[0]

@@ -104,7 +104,8 @@ def test_edits_are_listed_and_the_plan_has_their_schema(path: Path) -> None:
     async def schema() -> dict[str, Any]:
         async with Client(server()) as client:
             offered = {each.name: each for each in (await client.list_tools()).tools}
-            return offered["plan_edit"].input_schema["properties"]["edits"]["items"]
+            items: dict[str, Any] = offered["plan_edit"].input_schema["properties"]["edits"]["items"]
+            return items
 
     valid = jsonschema.Draft202012Validator(anyio.run(schema)).is_valid
     assert valid(EDIT)
@@ -481,7 +482,7 @@ def test_nothing_of_a_file_that_is_no_model_is_quoted(name: str, tmp_path: Path)
         "show": {}, "check": {}, "find": {"pattern": "Relu"}, "plan_edit": {"edits": []}, "diff": {},
     }  # fmt: skip
     for tool, given in calls.items():
-        files = {"before": str(path), "after": str(path)} if tool == "diff" else {"model": str(path)}
+        files: dict[str, Any] = {"before": str(path), "after": str(path)} if tool == "diff" else {"model": str(path)}
         words, answered = call(tool, **files, **given)
         assert HIDDEN not in words + json.dumps(answered)
         assert not {"nobody", "may"} & set(json.dumps(answered).split())
