@@ -35,6 +35,9 @@ DETAIL: Final = 0.8
 _ABSENT: Final = 0.5
 """Cost of a call further up that is compared with nothing."""
 
+_OTHER: Final = 0.01
+"""Cost of another operator, in addition: a call without a node is the better explanation if both are possible."""
+
 _MORE: Final = 0.25
 """Cost of each further node in between."""
 
@@ -147,7 +150,7 @@ class Comparison:
         """Compare a call with a node."""
         call = final_call(want)
         is_fitting = is_calling(ref.node, call.operators)
-        cost = 0.0 if is_fitting else NODE
+        cost = 0.0 if is_fitting else NODE + _OTHER
         matched = int(is_fitting)
         if is_fitting:
             cost += DETAIL * (output is not None and output != call.output)

@@ -26,6 +26,7 @@ from onnxjson.patterns.expression import (
     Anything,
     Bound,
     Call,
+    Either,
     Elements,
     Number,
     Path,
@@ -151,6 +152,7 @@ class _Places:
         self._comparison = Comparison(nodes)
         self._freedom = 0
         self._seen: set[NodeRef] = set()
+        self._fitting: set[NodeRef] = set()
         self._rarest: Call | None = None
 
     def misses(self, matcher: Matcher, at: Sequence[NodeRef] | None, whole: set[NodeRef]) -> Iterator[_Place]:
@@ -164,7 +166,8 @@ class _Places:
                 if ref in whole:
                     continue
                 place = self._place(matcher, ref)
-                if place.miss.reasons and (place.miss.matched or at is not None):
+                is_matched = 2 * len(self._fitting & whole) > len(self._fitting)
+                if place.miss.reasons and ((place.miss.matched and not is_matched) or at is not None):
                     best = min(best, place.rank[0])
                     yield place
             compared += len(refs)
@@ -216,17 +219,17 @@ class _Places:
     def _place(self, matcher: Matcher, ref: NodeRef) -> _Place:
         pattern = matcher.pattern
         names: _Names = {}
-        self._freedom, self._seen = _FREEDOM, {ref}
-        outputs = ref.node.output
-        output = final_call(pattern.root).output
+        self._freedom, self._seen, self._fitting = _FREEDOM, {ref}, set()
+        root, outputs = pattern.root, ref.node.output
+        assert not isinstance(root, Either)
+        output = final_call(root).output
         value = Value(ref.scope, outputs[output] if output < len(outputs) else next(iter(outputs), ""))
-        without = [
-            choice._replace(cost=choice.cost + _LAST) for choice in self._comparison.without(pattern.root, value)
-        ]
-        choice = min([self._comparison.at(pattern.root, ref), *without], key=by_rank)
-        differences, matched = self._explained(pattern.root, choice, value, None, 0, names)
+        without = [choice._replace(cost=choice.cost + _LAST) for choice in self._comparison.without(root, value)]
+        choice = min([self._comparison.at(root, ref), *without], key=by_rank)
+        differences, matched = self._explained(root, choice, value, None, 0, names)
         taken = [ref]
         for other in pattern.others:
+            assert not isinstance(other, Either)
             more, others_matched = self._elsewhere(other, ref, names, taken)
             differences += more
             matched += others_matched
@@ -286,9 +289,10 @@ class _Places:
             assert isinstance(inner, Call | Path)
             users = [] if ref is None or user is not None else list(self._users(ref))
             text = mismatches.nothing_between(ref, value.name, user or next(iter(users), None), call)
-            cost = NODE + _LAST if user is None else NODE
-            differences.append(_Difference(text, "" if user is None else user.address, cost))
-            more, matched = self._explained(inner, self._comparison.choice(inner, value), value, user, slot, names)
+            below = self._comparison.choice(inner, value)
+            at = "" if user is None else user.address
+            differences.append(_Difference(text, at, choice.cost - below.cost))
+            more, matched = self._explained(inner, below, value, user, slot, names)
             return differences + more, matched
         assert ref is not None
         self._seen.add(ref)
@@ -307,6 +311,7 @@ class _Places:
             differences.append(_Difference(text, ref.address, NODE))
         else:
             matched = 1
+            self._fitting.add(ref)
             differences += self._details(call, ref, value, names)
         if call.inputs:
             more, inner_matched = self._inputs(call, ref, choice, names)
@@ -394,6 +399,6 @@ class _Places:
             source = None if value.scope is None else self._nodes.producer(value.scope, value.name)
             text = mismatches.between(source, ref, surplus)
             differences.insert(0, _Difference(text, surplus[0].address, between_cost(len(surplus))))
-        elif cost > sum([each.cost for each in differences]):
+        elif cost > sum([each.cost for each in differences]) + NODE / 2:
             differences.insert(0, _Difference(mismatches.no_path(want, ref.node.output[0]), ref.address, NODE))
         return differences, matched
