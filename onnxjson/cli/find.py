@@ -62,10 +62,11 @@ class _Found(NamedTuple):
 @options.option("--count", "Print only the number of matches of each model; with --rules, of each rule.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option(
-    "--rules RULES",
+    "--rules DIR",
     "Use rules, without PATTERN: builtin, those of the package (default), or those of a file or folder.",
     is_flag=False,
     flag_value=_BUILTIN,
+    type=str,
 )
 @options.option("--relative N", "Maximum relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
 @reports.view_options("text", "json")

@@ -120,8 +120,8 @@ def nearest_misses(
     whole: set[NodeRef] = set()
     nearest: dict[NodeRef, _Place] = {}
     try:
-        found = matches(variants, overlapping=True)
-        whole.update([ref for match in found for ref in (match.calls if at is None else (match.root,))])
+        for match in matches(variants, overlapping=True):
+            whole.update(match.calls if at is None else (match.root,))
         near = _Places(nodes)
         for matcher in variants:
             for place in near.misses(matcher, at, whole):
@@ -302,12 +302,8 @@ class _Places:
             value = Value(ref.scope, ref.node.output[min(call.output, len(ref.node.output) - 1)])
         matched = 0
         if choice.kind == "other":
-            known = call.inputs is not None and user is None
-            text = (
-                mismatches.other_operator(ref, call)
-                if user is None or known
-                else mismatches.comes_from(call, value.name, ref, value.scope)
-            )
+            text = mismatches.comes_from(call, value.name, ref, value.scope)
+            text = mismatches.other_operator(ref, call) if user is None else text
             differences.append(_Difference(text, ref.address, NODE))
         else:
             matched = 1
