@@ -166,7 +166,7 @@ class _Places:
                 if ref in whole:
                     continue
                 place = self._place(matcher, ref)
-                is_matched = 2 * len(self._fitting & whole) > len(self._fitting)
+                is_matched = ref not in self._fitting and 2 * len(self._fitting & whole) > len(self._fitting)
                 if place.miss.reasons and ((place.miss.matched and not is_matched) or at is not None):
                     best = min(best, place.rank[0])
                     yield place
