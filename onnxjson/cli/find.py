@@ -182,12 +182,12 @@ def _search(
 
 
 def _counts(paths: Sequence[Path], found: Sequence[_Found]) -> Iterator[str]:
-    for each in _count_objects(found):
-        model = "" if len(paths) == 1 else f"{visible(str(each['model']), None)}:"
-        if "rule" not in each:
-            yield f"{model}{each['count']}"
-        elif each["count"]:
-            yield f"{model}{each['count']:>6,}  {visible(str(each['rule']))}"
+    for counted_matches in _count_objects(found):
+        model = "" if len(paths) == 1 else f"{visible(str(counted_matches['model']), None)}:"
+        if "rule" not in counted_matches:
+            yield f"{model}{counted_matches['count']}"
+        elif counted_matches["count"]:
+            yield f"{model}{counted_matches['count']:>6,}  {visible(str(counted_matches['rule']))}"
 
 
 def _count_objects(by_rule: Sequence[_Found]) -> list[dict[str, object]]:

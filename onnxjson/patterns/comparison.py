@@ -91,6 +91,7 @@ class Comparison:
         return (0 if self._literals.is_like(value, want) else DETAIL), 0
 
     def choice(self, want: Call | Path, value: Value | None) -> Choice:
+        """Return the cheapest comparison of a call with a value."""
         absent = Choice(NODE + _ABSENT * _size(want), 0, "absent")
         if value is None:
             return absent
@@ -119,14 +120,15 @@ class Comparison:
 
     def without(self, want: Call | Path, value: Value) -> Iterator[Choice]:
         """Yield comparisons with what a call is computed from, which has no node itself."""
-        for place, each in enumerate(want.inputs or () if isinstance(want, Call) else ()):
-            if isinstance(each, Call | Path):
-                cost, matched = self.best(each, value)
-                others = _size(want) - 1 - _size(each)
+        for place, inner in enumerate(want.inputs or () if isinstance(want, Call) else ()):
+            if isinstance(inner, Call | Path):
+                cost, matched = self.best(inner, value)
+                others = _size(want) - 1 - _size(inner)
                 producer = None if value.scope is None else self._nodes.producer(value.scope, value.name)
                 yield Choice(NODE + cost + _ABSENT * others, matched, "removed", producer, (place,))
 
     def output_of(self, producer: NodeRef, value: Value) -> int:
+        """Return the position of an output of a node."""
         return next((slot for slot, name in enumerate(producer.node.output) if name == value.name), 0)
 
     def _through(self, want: Call | Path, producer: NodeRef) -> Iterator[Choice]:
@@ -177,12 +179,13 @@ class Comparison:
         wanted, given = call.inputs or (), given_inputs(ref)
         count = max(len(wanted), given)
         is_fitting = is_calling(ref.node, call.operators)
+        inputs = [self.input_of(ref, slot) for slot in range(count)]
         table = [
             [
-                self.best(each, self.input_of(ref, slot)) if is_fitting or isinstance(each, Call | Path) else (0, 0)
-                for slot in range(count)
+                self.best(pattern, value) if is_fitting or isinstance(pattern, Call | Path) else (0, 0)
+                for value in inputs
             ]
-            for each in wanted
+            for pattern in wanted
         ]
         is_free = not is_fitting or is_commutative(ref.node.domain, ref.node.op_type)
         orders: list[tuple[int, ...]] = [tuple(range(len(wanted)))]
@@ -199,6 +202,7 @@ class Comparison:
         return lowest[0], -lowest[1], [order for order, cost in zip(orders, costs, strict=True) if cost == lowest]
 
     def input_of(self, ref: NodeRef, slot: int) -> Value | None:
+        """Return an input of a node."""
         names = ref.node.input
         name = names[slot] if slot < len(names) else ""
         return self._nodes.value(ref.scope, name) if name else None

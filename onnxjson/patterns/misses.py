@@ -117,14 +117,14 @@ def nearest_misses(
     index = index_of(model)  # kept here, so that all parts of the search have the same one
     nodes = Nodes(model, index, tolerance)
     variants = matchers(model, index, pattern, tolerance, nodes)
-    whole: set[NodeRef] = set()
+    matching: set[NodeRef] = set()
     nearest: dict[NodeRef, _Place] = {}
     try:
         for match in matches(variants, overlapping=True):
-            whole.update(match.calls if at is None else (match.root,))
+            matching.update(match.calls if at is None else (match.root,))
         near = _Places(nodes)
         for matcher in variants:
-            for place in near.misses(matcher, at, whole):
+            for place in near.misses(matcher, at, matching):
                 known = nearest.get(place.miss.root)
                 if known is None or place.rank < known.rank:
                     nearest[place.miss.root] = place
@@ -135,7 +135,8 @@ def nearest_misses(
     covered: set[NodeRef] = set()
     places = sorted(nearest.values(), key=lambda each: each.rank)
     for place in places:
-        is_near = 2 * place.miss.matched > place.miss.wanted or not (whole or place.rank[0] > places[0].rank[0] + _FAR)
+        is_far = matching or place.rank[0] > places[0].rank[0] + _FAR
+        is_near = 2 * place.miss.matched > place.miss.wanted or not is_far
         if (place.miss.root not in covered and is_near) or at is not None:
             kinds = tuple([_QUOTED.sub("", reason) for reason in place.miss.reasons])
             groups.setdefault(kinds, []).append(place.miss)
@@ -155,18 +156,18 @@ class _Places:
         self._fitting: set[NodeRef] = set()
         self._rarest: Call | None = None
 
-    def misses(self, matcher: Matcher, at: Sequence[NodeRef] | None, whole: set[NodeRef]) -> Iterator[_Place]:
+    def misses(self, matcher: Matcher, at: Sequence[NodeRef] | None, matching: set[NodeRef]) -> Iterator[_Place]:
         """Yield the places near a match of a pattern without alternatives."""
-        anchors = self._anchors(matcher.pattern, whole)
+        anchors = self._anchors(matcher.pattern, matching)
         self._rarest = anchors[0][0] if anchors and len(matcher.pattern.calls) > 2 else None
-        places = self._places(matcher.pattern, anchors, whole) if at is None else [[*at]]
+        places = self._places(matcher.pattern, anchors, matching) if at is None else [[*at]]
         compared, best = 0, float("inf")
         for refs in places:
             for ref in refs:
-                if ref in whole:
+                if ref in matching:
                     continue
                 place = self._place(matcher, ref)
-                is_matched = ref not in self._fitting and 2 * len(self._fitting & whole) > len(self._fitting)
+                is_matched = ref not in self._fitting and 2 * len(self._fitting & matching) > len(self._fitting)
                 if place.miss.reasons and ((place.miss.matched and not is_matched) or at is not None):
                     best = min(best, place.rank[0])
                     yield place
@@ -174,20 +175,20 @@ class _Places:
             if best <= NODE and compared > _ENOUGH:
                 return
 
-    def _anchors(self, pattern: Pattern, whole: set[NodeRef]) -> list[tuple[Call, int, list[NodeRef]]]:
+    def _anchors(self, pattern: Pattern, matching: set[NodeRef]) -> list[tuple[Call, int, list[NodeRef]]]:
         """Return the calls with nodes outside matches, the rarest operator first: call, calls after it, nodes."""
         anchors = [
-            (call, depth, [ref for ref in self._nodes.calling(call.operators) if ref not in whole])
+            (call, depth, [ref for ref in self._nodes.calling(call.operators) if ref not in matching])
             for call, depth in depths(pattern.root)
             if all([each.name != "*" for each in call.operators])
         ]
         return sorted([anchor for anchor in anchors if anchor[2]], key=lambda anchor: len(anchor[2]))
 
     def _places(
-        self, pattern: Pattern, anchors: Sequence[tuple[Call, int, list[NodeRef]]], whole: set[NodeRef]
+        self, pattern: Pattern, anchors: Sequence[tuple[Call, int, list[NodeRef]]], matching: set[NodeRef]
     ) -> Iterator[Sequence[NodeRef]]:
         """Yield the possible last nodes of matches: those after nodes of the rarest operator first."""
-        seen = set(whole)
+        seen = set(matching)
         root = final_call(pattern.root)
         for _, depth, refs in anchors:
             last: dict[NodeRef, None] = {}

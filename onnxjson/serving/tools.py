@@ -156,13 +156,13 @@ class Tools:
         misses = nearest_misses(loaded, pattern, at=at)
         data = [
             {
-                "node": each.root.address,
-                "matched": each.matched,
-                "of": each.wanted,
-                "reasons": each.reasons,
-                "alike": len(each.alike),
+                "node": miss.root.address,
+                "matched": miss.matched,
+                "of": miss.wanted,
+                "reasons": miss.reasons,
+                "alike": len(miss.alike),
             }
-            for each in misses
+            for miss in misses
         ]
         absent = absent_operators(index, pattern)
         words = "The nearest misses." if data else "Nothing comes near."
@@ -172,14 +172,14 @@ class Tools:
         """Check a model: findings with severity, code, address, line and column. `deep` also runs onnx's checker,
         `select` rules: all, families or codes with commas; `policy` is a file with rules and budgets.
         """
-        found = list(check(model, deep=deep))
+        findings = list(check(model, deep=deep))
         ignored = 0
         if (wanted := self._policy(policy, select)) is not None:
             loaded = _load(model)
             target = judged(wanted, Path(model).as_posix(), loaded.model, Path(model).parent, loaded.identity.size)
-            found, ignored = findings_of(wanted, target, found)
-            found += budget_findings(verdicts_of(wanted, target, None), model)
-        words, shown = paged(found, "finding", page)
+            findings, ignored = findings_of(wanted, target, findings)
+            findings += budget_findings(verdicts_of(wanted, target, None), model)
+        words, shown = paged(findings, "finding", page)
         return answer(f"{words} {counted(ignored, 'finding')} ignored with a reason." if ignored else words, shown)
 
     def _policy(self, file: str, select: str) -> Policy | None:
@@ -277,13 +277,13 @@ def edits_schema() -> dict[str, Any]:
     kinds = [
         {
             "properties": {
-                "edit": {"const": name_of(each)},
-                **{one.name: one.shape.schema for one in parameters(each)},
+                "edit": {"const": name_of(edit)},
+                **{one.name: one.shape.schema for one in parameters(edit)},
             },
-            "required": ["edit", *[one.name for one in parameters(each) if one.required]],
+            "required": ["edit", *[one.name for one in parameters(edit) if one.required]],
             "additionalProperties": False,
         }
-        for each in EDITS
+        for edit in EDITS
     ]
     return {"type": "array", "items": {"type": "object", "oneOf": kinds}}
 
@@ -322,10 +322,12 @@ def server(may: Permissions | None = None) -> "MCPServer":
     except ImportError as error:
         raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
     offered = Tools(may or Permissions())
-    made = [StrictTool.from_function(refusing(each, offered.may), structured_output=False) for each in offered.all()]
-    next(each for each in made if each.name == "plan_edit").parameters["properties"]["edits"] = edits_schema()
+    strict_tools = [
+        StrictTool.from_function(refusing(each, offered.may), structured_output=False) for each in offered.all()
+    ]
+    next(each for each in strict_tools if each.name == "plan_edit").parameters["properties"]["edits"] = edits_schema()
     mcp_server = MCPServer(
-        "onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR", tools=made
+        "onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR", tools=strict_tools
     )
     # Permissions are checked by the tools; the paths and addresses in a URI begin with a slash.
     anything = ResourceSecurity(exempt_params={"model", "address", "name"})

@@ -79,10 +79,10 @@ def outline(text: EditedText) -> list[Entry]:
         for end in ends_of_nodes(named.path):
             node = nodes.setdefault(named.path[:end], Entry("", "node", named.start, named.end))
             node.end = max(node.end, named.end)
-        own = ends_of_nodes(named.path)[-1:] == [len(named.path) - 1]
-        if own and named.kind == "operator":
+        is_direct = ends_of_nodes(named.path)[-1:] == [len(named.path) - 1]
+        if is_direct and named.kind == "operator":
             node.detail = named.name
-        elif own and named.kind == "node":
+        elif is_direct and named.kind == "node":
             node.name = named.name
     if not text.is_valid or text.model is None or len(nodes) > LARGEST_OUTLINE:
         return _cut(list(nodes.values()))
@@ -97,13 +97,13 @@ def outline(text: EditedText) -> list[Entry]:
 def _entry(line: Line, nodes: Mapping[str, Entry], start: int) -> Entry:
     """Return a line with those inside it, and the nodes that are in none of those."""
     within = {ref for each in line.lines for ref in each.nodes}
-    found = [nodes[ref.address] for ref in line.nodes if ref.address in nodes]
-    first = min([each.start for each in found], default=start)
+    written = [nodes[ref.address] for ref in line.nodes if ref.address in nodes]
+    first = min([each.start for each in written], default=start)
     inner = [_entry(each, nodes, first) for each in line.lines]
-    own = [nodes[ref.address] for ref in line.nodes if ref not in within and ref.address in nodes]
-    last = max([each.end for each in (*found, *inner)], default=first)
+    direct = [nodes[ref.address] for ref in line.nodes if ref not in within and ref.address in nodes]
+    last = max([each.end for each in (*written, *inner)], default=first)
     detail = counted(len(line.nodes), "node") if line.nodes else ""
-    return Entry(line.text, "line", first, last, detail, [*inner, *_cut(own)])
+    return Entry(line.text, "line", first, last, detail, [*inner, *_cut(direct)])
 
 
 def _cut(entries: list[Entry]) -> list[Entry]:
