@@ -322,9 +322,8 @@ def server(may: Permissions | None = None) -> "MCPServer":
     except ImportError as error:
         raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
     offered = Tools(may or Permissions())
-    strict_tools = [
-        StrictTool.from_function(refusing(each, offered.may), structured_output=False) for each in offered.all()
-    ]
+    allowed = [refusing(tool, offered.may) for tool in offered.all()]
+    strict_tools = [StrictTool.from_function(tool, structured_output=False) for tool in allowed]
     next(each for each in strict_tools if each.name == "plan_edit").parameters["properties"]["edits"] = edits_schema()
     mcp_server = MCPServer(
         "onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR", tools=strict_tools
