@@ -167,7 +167,8 @@ class _Places:
                 if ref in matching:
                     continue
                 place = self._place(matcher, ref)
-                is_matched = ref not in self._fitting and 2 * len(self._fitting & matching) > len(self._fitting)
+                inner = self._fitting - {ref}
+                is_matched = bool(inner) and inner <= matching
                 if place.miss.reasons and ((place.miss.matched and not is_matched) or at is not None):
                     best = min(best, place.rank[0])
                     yield place
