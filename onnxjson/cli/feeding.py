@@ -20,15 +20,10 @@ from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
 
 LEVELS: Final = ("off", "basic", "extended", "layout", "all")
 _PROVIDERS: Final = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "qnn": "QNNExecutionProvider",
-}
+    "cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider", "coreml": "CoreMLExecutionProvider", "rocm": "ROCMExecutionProvider",
+    "directml": "DmlExecutionProvider", "qnn": "QNNExecutionProvider",
+}  # fmt: skip
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _Pairs = Sequence[tuple[str, str]]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.sandbox import Counts, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
@@ -175,14 +174,20 @@ def _by_converter(model: Model, version: int, folder: Path | None, merged: Count
 
 
 def _refuse_wrong_nodes(before: Model, after: Model) -> None:
-    """Raise if nodes use more than their operators have in another version; with the address of the node before."""
-    mistakes = check_operators(after)
-    if mistakes and not check_operators(before):
-        address = _NODE_ADDRESS.findall(mistakes[0].address)[0]
-        node = find_element(after, address).value
-        assert isinstance(node, Node)
-        same = [ref for ref in Index(before).nodes() if ref.node.output[:1] == node.output[:1]]
-        raise EditError(mistakes[0].message, same[0].address if same else "")
+    """Raise if nodes use more than their operators have in another version; with the addresses of the nodes before."""
+    mistakes = check_operators(after, is_joined=False)
+    if not mistakes or check_operators(before):
+        return
+    message = mistakes[0].message
+    places = {ref.node.output[:1]: ref.address for ref in Index(before).nodes()}
+    addresses = []
+    for mistake in mistakes:
+        if mistake.message == message:
+            node = find_element(after, _NODE_ADDRESS.findall(mistake.address)[0]).value
+            assert isinstance(node, Node)
+            addresses.append(places.get(node.output[:1], ""))
+    where = f", at {len(addresses):,} nodes ({listed(list(filter(None, addresses)))})" if len(addresses) > 1 else ""
+    raise EditError(f"{message}{where}", next(filter(None, addresses), ""))
 
 
 def _without_old(node: Node, old: int | None, new: int) -> Node:
@@ -317,10 +322,10 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
     words = ("version",)
     examples = ('{"edit": "stamp-opset", "version": 17}',)
 
-    version: Annotated[int, Meta(ge=1, description="The new version.")]
-    domain: Annotated[
-        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
-    ] = ""
+    version: Annotated[int, about("The new version.", ge=1)]
+    domain: Annotated[str, Role("domain"), about("The domain of the operator set; by default that of ONNX itself.")] = (
+        ""
+    )
 
     def change(self, workspace: Workspace) -> Outcome:
         domain = operators.plain_domain(self.domain)
@@ -356,10 +361,10 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 
-    version: Annotated[int, Meta(ge=1, description="The new version.")]
-    domain: Annotated[
-        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
-    ] = ""
+    version: Annotated[int, about("The new version.", ge=1)]
+    domain: Annotated[str, Role("domain"), about("The domain of the operator set; by default that of ONNX itself.")] = (
+        ""
+    )
 
     def change(self, workspace: Workspace) -> Outcome:
         converted = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)

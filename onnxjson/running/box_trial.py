@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from onnxjson.running.box import Box, landlock_missing, seccomp_missing
 from onnxjson.running.worker_protocol import Answer, Limits
-from onnxjson.running.worker_server import run_guarded
+from onnxjson.running.worker_server import run_sandboxed
 
 
 class Protection(NamedTuple):
@@ -77,7 +77,7 @@ def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path
         return Answer(outcome="done"), b""
 
     limits = Limits(wall_seconds=10.0, file_bytes=1 << 20, may_start_threads=True)
-    answer, outcome = run_guarded(job, limits, box=Box())
+    answer, outcome = run_sandboxed(job, limits, box=Box())
     if outcome == b"refused":
         return Protection(name, by, True)
     reason = landlock_missing() if by == "Landlock" else seccomp_missing()

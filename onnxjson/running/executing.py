@@ -1,4 +1,4 @@
-"""Execute tasks inside the guarded process: run, time, compare and score models; report each result immediately.
+"""Execute tasks inside the sandboxed process: run, time, compare and score models; report each result immediately.
 
 Models are scored by a script of the user. It defines ``def evaluate(run)``, where ``run({"x": array})`` returns the
 outputs by name. It returns ``{"loss": 0.1, "metric": 0.98}``, or these two numbers; further numbers are allowed.

@@ -1,4 +1,4 @@
-"""Whether onnxruntime loads a model, tried in the guarded process; what no longer loads is not written.
+"""Whether onnxruntime loads a model, tried in the sandboxed process; what no longer loads is not written.
 
 onnxruntime loads the model with its own optimizations, which compute what can be computed in advance and so find
 shapes that do not fit and that the inference of onnx leaves unknown. Then it runs once on random inputs, if that takes
@@ -105,10 +105,10 @@ def try_loading(
     """
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
-    with nullcontext(worker) if worker is not None else Worker() as guarded:
-        attempt = _Attempt(folder, guarded, trust_links)
+    with nullcontext(worker) if worker is not None else Worker() as sandbox:
+        attempt = _Attempt(folder, sandbox, trust_links)
         try:
-            guarded.start()
+            sandbox.start()
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))

@@ -1,4 +1,4 @@
-"""Run models on given or random inputs, in the guarded process; report outputs, times and execution providers."""
+"""Run models on given or random inputs, in the sandboxed process; report outputs, times and execution providers."""
 
 import time
 from collections import Counter
@@ -21,7 +21,6 @@ from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
 from onnxjson.running.tasks import (
     Failed,
-    Measured,
     NodeTime,
     Opened,
     Output,
@@ -154,8 +153,6 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
-    figures: tuple[Measured, ...] = ()
-    """Figures of the requested values in the first run."""
 
     @property
     def outputs(self) -> dict[str, Value]:
@@ -198,7 +195,7 @@ def run(
     profile: int = 0,
     timeout: float = TIMEOUT,
 ) -> RunResult:
-    """Run a model in a guarded process.
+    """Run a model in a sandboxed process.
 
     Args:
         model: the model, or its file.
@@ -265,9 +262,9 @@ def run_cases(
         FeedError: values do not fit its inputs.
     """
     sent = pack_model(model, folder, trust_links=trust_links)
-    with nullcontext(worker) if worker is not None else Worker() as guarded:
+    with nullcontext(worker) if worker is not None else Worker() as sandbox:
         until = time.monotonic() + timeout
-        fed = _feeds(model, guarded, input_options or InputOptions(), sets, (seed, spread, until))
+        fed = _feeds(model, sandbox, input_options or InputOptions(), sets, (seed, spread, until))
         task = RunTask(
             subject=sent.subject,
             settings=settings,
@@ -280,7 +277,7 @@ def run_cases(
             measured=tuple(map(tuple, measured)),
         )
         outcome = execute(
-            guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
+            sandbox, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
         )
     placed = outcome.first(Placed)
     place = (
@@ -353,5 +350,4 @@ def _result(
         placement=placement,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
-        figures=tuple(outcome.all(Measured)),
     )

@@ -4,7 +4,8 @@ The figures of a node are those of its first output. All runs are without optimi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,12 +20,15 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.loading import MarkedNodes
 from onnxjson.running.locating import batches, locate, value_sizes
 from onnxjson.running.model_run import run_cases
-from onnxjson.running.tasks import Settings
+from onnxjson.running.tasks import Measured, Report, Settings
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
 
 _RUNS: Final = 10
 """Number of profiled runs."""
+
+_TELLS: Final = 1.0
+"""Seconds between numbers that are shown while a model runs."""
 
 Numbers = dict[str, dict[str, float]]
 """What is measured -> address of a node -> number."""
@@ -42,13 +46,19 @@ class Difference(NamedTuple):
 
 
 def node_numbers(
-    model: Model, folder: Path | None, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]
+    model: Model,
+    folder: Path | None,
+    worker: Worker,
+    sets: Sequence[DataSet],
+    dims: Mapping[str, int],
+    on_numbers: Callable[[Numbers], None] = lambda _: None,
 ) -> tuple[Numbers, str]:
     """Run a model; return the numbers of the nodes of its main graph, and what failed, "" if nothing.
 
     Args:
         sets: values of inputs, of which the first are used; others are random.
         dims: sizes of open dimensions, 1 by default.
+        on_numbers: gets those that are known so far, about once a second, in the thread of the caller.
 
     Raises:
         EvaluationError: no engine supports the model, or it fails on these values.
@@ -62,30 +72,38 @@ def node_numbers(
     values = {node.output[0]: place for place, node in computing if node.output and node.output[0]}
     sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
     order = list(values)
+    columns: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
+    told = time.monotonic()
+
+    def listen(report: Report) -> None:
+        nonlocal told
+        if not isinstance(report, Measured):
+            return
+        address = _address(scope, values[report.name])
+        figures = {"min": report.minimum, "max": report.maximum, "mean": report.mean, "NaN": float(report.nan)}
+        for title, value in figures.items():
+            if value is not None:
+                columns[title][address] = value
+        if time.monotonic() > told + _TELLS:
+            on_numbers(_copied(columns))
+            told = time.monotonic()
+
     result = run_cases(
         marked.model, folder, sets[:1] or [DataSet("seed 0", {}, {})],
         input_options=InputOptions(dims=dims), settings=Settings(), profile=_RUNS, worker=worker,
-        measured=[[order[number] for number in batch] for batch in batches(sizes)],
+        measured=[[order[number] for number in batch] for batch in batches(sizes)], on_report=listen,
     )  # fmt: skip
     if result.cases[0].problem:
         raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
     addresses = {_address(scope, place) for place in range(len(scope.graph.node))}
-    columns: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
     for each in result.profile:
         if (address := marked.read(each.name)[1]) in addresses:
             columns["ms"][address] = 1e3 * each.seconds / result.profiled_runs
-    for inner_value in result.figures:
-        address = _address(scope, values[inner_value.name])
-        figures = {
-            "min": inner_value.minimum,
-            "max": inner_value.maximum,
-            "mean": inner_value.mean,
-            "NaN": float(inner_value.nan),
-        }
-        for title, value in figures.items():
-            if value is not None:
-                columns[title][address] = value
-    return {title: numbers for title, numbers in columns.items() if numbers}, result.problem
+    return _copied(columns), result.problem
+
+
+def _copied(columns: Numbers) -> Numbers:
+    return {title: dict(numbers) for title, numbers in columns.items() if numbers}
 
 
 def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]) -> Difference:

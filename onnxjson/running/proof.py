@@ -1,7 +1,7 @@
 """Verify rewrites of a diff: evaluate both sides on the same random inputs and compare the results.
 
 A difference proves that a rewrite is wrong; equal results on some inputs only make it plausible that it is right. The
-evidence of an event states the basis of its verdict. Everything runs in the guarded process; the same seed leads to the
+evidence of an event states the basis of its verdict. Everything runs in the sandbox; the same seed leads to the
 same verdicts and figures.
 """
 

@@ -1,4 +1,4 @@
-"""Execute tasks in the guarded process and collect its reports, including those of a process that crashed."""
+"""Execute tasks in the sandboxed process and collect its reports, including those of a process that crashed."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +74,7 @@ def execute(
     memory: int | None = None,
     trust: bool = False,
 ) -> Outcome:
-    """Execute a task in the guarded process.
+    """Execute a task in the sandboxed process.
 
     Args:
         size: bytes of external data that the task reads from files.
@@ -82,7 +82,7 @@ def execute(
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
     Raises:
-        WorkerError: the guarded process itself does not answer.
+        WorkerError: the sandboxed process itself does not answer.
         LimitError: more bytes than can be sent.
         EvaluationError: a name is not UTF-8.
     """
@@ -197,7 +197,7 @@ def _listening(collect: Callable[[], None]) -> Iterator[None]:
 
 
 class PackedModel(NamedTuple):
-    """Model prepared for the guarded process."""
+    """Model prepared for the sandboxed process."""
 
     subject: tasks.Subject
     model: Model
@@ -207,7 +207,7 @@ class PackedModel(NamedTuple):
 
 
 def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) -> PackedModel:
-    """Prepare a model for the guarded process.
+    """Prepare a model for the sandboxed process.
 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.

@@ -1,4 +1,4 @@
-"""Tasks for the guarded process, and the reports that it writes while it executes them.
+"""Tasks for the sandboxed process, and the reports that it writes while it executes them.
 
 Reports go to a file, each preceded by its length. So all results up to a crash, a kill or an interruption are kept.
 """

@@ -95,7 +95,7 @@ def verify(
     settings: Settings = DEFAULT,
     timeout: float = TIMEOUT,
 ) -> Verification:
-    """Verify that two models compute the same, in a guarded process.
+    """Verify that two models compute the same, in a sandboxed process.
 
     Args:
         base: the reference model, or its file.

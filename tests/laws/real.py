@@ -263,13 +263,8 @@ def figures(results: Results) -> Outcome:
 
 
 LAWS: Final[dict[str, Callable[[Results], Outcome]]] = {
-    "loads": loads,
-    "verdicts": verdicts,
-    "flips": flips,
-    "batches": batches,
-    "diffs": diffs,
-    "figures": figures,
-}
+    "loads": loads, "verdicts": verdicts, "flips": flips, "batches": batches, "diffs": diffs, "figures": figures,
+}  # fmt: skip
 
 
 def row_of(path: Path, laws: Sequence[str], passes: Sequence[str]) -> Row:

@@ -1,4 +1,4 @@
-"""Models evaluated in the guarded process, values of every dtype in and out."""
+"""Models evaluated in the sandboxed process, values of every dtype in and out."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace

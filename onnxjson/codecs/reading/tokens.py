@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(
       | (?P<conflict> ^(?:<{7}|={7}|>{7}|\|{7})(?![<=>|])[^\n]* )
       | (?P<mark> [{}\[\],:] )
       | (?P<number> -?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-]) )
-      | (?P<word> [+\-.\w][\w.+\-]* )
+      | (?P<word> (?: [+\-.\w] | /(?![/*]) ) (?: [\w.+\-] | /(?![/*]) )* )
       | (?P<end> \Z )
       | (?P<other> . )
     )
@@ -33,16 +33,8 @@ _MAXIMUM_DIGITS = 4300
 _NOT_NUMBERS = {"nan": "NaN", "infinity": "Infinity", "inf": "Infinity"}
 _OFTEN_FOLLOWS = ("bad-character", "unterminated-string", "bare-word")
 _MEANT = {
-    "=": ":",
-    "(": "[",
-    ")": "]",
-    "\uff1a": ":",
-    "\uff0c": ",",
-    "\u3001": ",",
-    ";": ",",
-    "\uff5b": "{",
-    "\uff5d": "}",
-}
+    "=": ":", "(": "[", ")": "]", "\uff1a": ":", "\uff0c": ",", "\u3001": ",", ";": ",", "\uff5b": "{", "\uff5d": "}",
+}  # fmt: skip
 """The intended character for one that begins no token."""
 _BEFORE_COMMA = re.compile(r"(-?[0-9]+),$")
 _WORDS = {"true": True, "false": False, "null": None}

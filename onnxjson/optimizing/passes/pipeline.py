@@ -175,7 +175,7 @@ class _Round(NamedTuple):
 
 
 class Pipeline:
-    """Runner of passes in a guarded process that starts with the first one; use it in a ``with`` statement.
+    """Runner of passes in a sandboxed process that starts with the first one; use it in a ``with`` statement.
 
     Args:
         memory: address space of one pass in bytes; at least twelve times the size of the model.
@@ -288,7 +288,7 @@ class Pipeline:
 
     def _round(self, before: Stage, step: Step, name: str) -> _Round:
         _refuse_unavailable(step, name)
-        if not step.subject.is_guarded:
+        if not step.subject.is_sandboxed:
             try:
                 changed = step.subject.change(before.model, self._model_folder)
             except OnnxJsonError as error:
@@ -297,7 +297,7 @@ class Pipeline:
             self._check_size(after.size, name)
             return _Round(after, notes=changed.notes, files=changed.files)
         given = _substituted(before, step, name, self._model_folder)
-        answer = self._run_guarded(given, step, name)
+        answer = self._run_sandboxed(given, step, name)
         self._check_size(len(answer.model), name, answer.printed)
         after = _stage(answer, before, given, name)
         self._check_size(after.size, name, answer.printed)
@@ -310,11 +310,11 @@ class Pipeline:
 
         Empty if it has no parts, or they cannot be separated.
         """
-        if not (passed.is_changed and passed.step.subject.is_guarded and passed.rounds == 1):
+        if not (passed.is_changed and passed.step.subject.is_sandboxed and passed.rounds == 1):
             return []
         seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * passed.seconds))
         given = _substituted(passed.before, passed.step, passed.name, self._model_folder)
-        answer = self._run_guarded(given, passed.step, passed.name, stages=True, seconds=seconds)
+        answer = self._run_sandboxed(given, passed.step, passed.name, stages=True, seconds=seconds)
         try:
             parts = msgspec.msgpack.decode(answer.model, type=list[PartStage])
         except msgspec.MsgspecError as error:
@@ -323,7 +323,7 @@ class Pipeline:
             return parts
         return [PartStage(each.name, given.data_of(given.read(serde.parse(each.model).model))) for each in parts]
 
-    def _run_guarded(
+    def _run_sandboxed(
         self, given: Substituted, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
     ) -> PassAnswer:
         seconds = self._seconds if seconds is None else seconds
