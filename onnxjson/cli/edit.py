@@ -250,7 +250,7 @@ class _Session(NamedTuple):
         with output.working(f"writing {path}"):
             self.editing.save(proposal)
         self.draft.remove()
-        output.talk(f"saved {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
+        output.talk(f"saved {path} ({output.size(path)}); {output.undo(path)}")
 
     def _mention_draft(self) -> None:
         """Report how to continue the draft, if the user has edited it."""
