@@ -173,11 +173,15 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
         # Otherwise it marks a constant that it has read as external, but does not write where it is.
         Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
+        read = proto_of(model)
+        # Otherwise it removes each Dropout, also of a model that trains.
+        trains = any(node.op_type == "Dropout" and len(node.input) > 2 for node in read.graph.node)
+        skipped = {*self.skip, *(["dead_node_elimination"] if trains else [])}
         slimmed = onnxslim.slim(
-            proto_of(model),
+            read,
             input_shapes=shapes or None,
             no_shape_infer=not self.infer_shapes,
-            skip_optimizations=list(self.skip) or None,
+            skip_optimizations=sorted(skipped) or None,
             skip_fusion_patterns=list(self.skip_patterns) or None,
             size_threshold=self.size_threshold,
         )
