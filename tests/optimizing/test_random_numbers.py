@@ -27,3 +27,14 @@ def test_random_numbers_are_no_constants(name: str, drawn: str) -> None:
     with Pipeline() as pipeline:
         (made,) = pipeline.run(api.from_proto(parse_model(text)), [parse_step(name)])
     assert [node.op_type for node in walk(made.after.model, Node) if node.op_type in RANDOM]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_dropout_that_trains_stays(name: str) -> None:
+    if not is_installed(name):
+        pytest.skip(f"{name} is not installed")
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[N,4] x) => (float[N,4] y)
+              <float r = {0.5}, bool t = {1}> { i = Identity (x) d = Dropout (i, r, t) y = Relu (d) }"""
+    with Pipeline() as pipeline:
+        (made,) = pipeline.run(api.from_proto(parse_model(text)), [parse_step(name)])
+    assert [node.op_type for node in walk(made.after.model, Node)].count("Dropout") == 1

@@ -8,7 +8,7 @@ version 0.1.98; the names of rules of https://github.com/microsoft/onnxscript ar
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partialmethod
+from functools import partial, partialmethod
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -173,11 +173,15 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
         # Otherwise it marks a constant that it has read as external, but does not write where it is.
         Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
+        read = proto_of(model)
+        # Otherwise it removes each Dropout, also of a model that trains.
+        trains = any(node.op_type == "Dropout" and len(node.input) > 2 for node in read.graph.node)
+        skipped = {*self.skip, *(["dead_node_elimination"] if trains else [])}
         slimmed = onnxslim.slim(
-            proto_of(model),
+            read,
             input_shapes=shapes or None,
             no_shape_infer=not self.infer_shapes,
-            skip_optimizations=list(self.skip) or None,
+            skip_optimizations=sorted(skipped) or None,
             skip_fusion_patterns=list(self.skip_patterns) or None,
             size_threshold=self.size_threshold,
         )
@@ -346,6 +350,7 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         optimized: Any = proto_of(model)
+        _keep_empty_ranges()
         for rule in self.rules:
             optimized = _rewritten(optimized, rule)
         if not self.rules:
@@ -372,6 +377,24 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
         if not stages or stages[-1].model != last:
             stages.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
         return stages
+
+
+def _keep_empty_ranges() -> None:
+    """Let onnxscript join two Clips, or a Clip and a Relu, only if their ranges overlap; else values would change."""
+    fusions = import_module("onnxscript.rewriter.rules.common._fuse_relus_clips")
+    for rule in (fusions.successive_clip_rule, fusions.successive_relu_clip_rule):
+        rule._condition_function = partial(_overlap, rule._condition_function)
+
+
+def _overlap(original: Any, context: Any, **values: Any) -> Any:
+    result = original(context, **values)
+    clips = [values[name].producer() if name in values else None for name in ("out_first_clip", "out_second_clip")]
+    if result:
+        ends = original.__self__.compute_clip_min_max(*clips)
+        least, most = [None if end is None else end.numpy() for end in ends]
+        if least is not None and most is not None and least > most:
+            return result.fail("the ranges do not overlap")
+    return result
 
 
 def _rewritten(model: "ModelProto", rule: str) -> Any:
