@@ -30,6 +30,7 @@ from onnxjson.fleet.listing import Source
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError
+from onnxjson.model.system import memory_bytes
 
 Work = Callable[[Source], Row]
 """Does a model, on a worker; a function that can be pickled."""
@@ -151,7 +152,7 @@ def run(
     known = list(client.scheduler_info(n_workers=-1)["workers"].values())
     count = max(1, sum(each["nthreads"] for each in known))
     # Workers without a limit are expected on machines like this one.
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    machine = memory_bytes()
     memory = sum(each["memory_limit"] for each in known) or machine * max(1, len({each["host"] for each in known}))
     name = uuid.uuid4().hex
     waiting, alone = list(reversed(sources)), list[Source]()

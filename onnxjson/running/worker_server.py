@@ -5,7 +5,6 @@ one pipe and prints into another. Whatever happens to the child, the server repo
 """
 
 import os
-import resource
 import select
 import signal
 import sys
@@ -16,6 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from onnxjson.model.errors import is_out_of_memory
+from onnxjson.model.system import FORKS
 from onnxjson.running import worker_jobs
 from onnxjson.running.box import Box, BoxError
 from onnxjson.running.box_processes import children, end_children
@@ -36,7 +36,7 @@ _WITH_SCRATCH = frozenset(["pass", "pass_stages", "run"])
 
 _PLAIN = Box()
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXCPU)
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGXCPU")
 
 
 class ClientGoneError(Exception):
@@ -58,6 +58,8 @@ def main() -> None:
         while True:
             request, model = receive(requests, Request)
             send(answers, *_answer(request, model, requests))
+            if not FORKS:
+                return  # the job has changed this process; the client starts another server
 
 
 def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]:
@@ -72,7 +74,7 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
     def job() -> tuple[Answer, bytes]:
         if request.folder is not None:
             os.chdir(request.folder)  # only of the child; onnx resolves locations relative to it
-        os.environb.update(request.environment)
+        os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in request.environment})
         if scratch is not None:
             # Temporary files disappear with the folder, even if the job is killed.
             os.environ["TMPDIR"] = scratch
@@ -80,6 +82,8 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
                 os.environ["XDG_CACHE_HOME"] = scratch
         return worker_jobs.run(request, subject)
 
+    if not FORKS:
+        return _ended(job)
     box = None if request.trusted else Box(tuple(map(os.fsdecode, request.reads)), scratch, request.devices)
     return run_guarded(job, request.limits, client, box=box)
 
@@ -133,22 +137,10 @@ def _run_and_exit(
         os.setsid()
         die_with(parent)
         answers = _only_descriptors(answers, output)
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+        for name in _SIGNALS:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
         _limit(limits)
-        try:
-            if box is not None:
-                box.enter()
-            answer, blob = job()
-        except BoxError as error:
-            answer, blob = Answer(outcome="unboxed", detail=one_line(str(error))), b""
-        except SystemExit as error:
-            answer, blob = Answer(outcome="exited", detail=one_line(f"sys.exit({error.code})")), b""
-        except Exception as error:
-            if is_out_of_memory(error):
-                answer, blob = Answer(outcome="memory"), b""
-            else:
-                answer, blob = Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
+        answer, blob = _ended(job, box)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -158,6 +150,22 @@ def _run_and_exit(
         os.write(2, _OUT_OF_MEMORY[-1])
     finally:
         os._exit(status)
+
+
+def _ended(job: Callable[[], tuple[Answer, bytes]], box: Box | None = None) -> tuple[Answer, bytes]:
+    """Do a job in this process, in a box if there is one; return its answer, or the error with which it ended."""
+    try:
+        if box is not None:
+            box.enter()
+        return job()
+    except BoxError as error:
+        return Answer(outcome="unboxed", detail=one_line(str(error))), b""
+    except SystemExit as error:
+        return Answer(outcome="exited", detail=one_line(f"sys.exit({error.code})")), b""
+    except Exception as error:
+        if is_out_of_memory(error):
+            return Answer(outcome="memory"), b""
+        return Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
 
 
 def _only_descriptors(answers: int, output: int) -> int:
@@ -183,12 +191,14 @@ def _allocated() -> int:
     """Return the bytes that this process has allocated; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 
 
 def _limit(limits: Limits) -> None:
+    import resource  # which Windows lacks
+
     processor = limits.processor_seconds
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),

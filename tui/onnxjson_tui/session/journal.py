@@ -25,6 +25,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
+from onnxjson.model.system import write_at
 from onnxjson.storage.saving import system_errors
 from onnxjson.storage.store import Store, discard
 
@@ -93,7 +94,7 @@ class Journal:
                 with system_errors(f"the journal {visible(str(self.path), None)} cannot be written"):
                     done = 0
                     while done < len(data):
-                        done += os.pwrite(self._descriptor, data[done:], self.size + done)
+                        done += write_at(self._descriptor, data[done:], self.size + done)
             except BaseException:
                 with suppress(OSError):
                     os.ftruncate(self._descriptor, self.size)
