@@ -212,7 +212,7 @@ class Editor(NamedTuple):
 
 
 def chosen_editor() -> Editor:
-    """The editor that $VISUAL or $EDITOR names, else vi or notepad on a terminal; if none can be used, a ProgramError."""
+    """The editor that $VISUAL or $EDITOR names, else vi or notepad on a terminal; else a ProgramError."""
     for variable in ("VISUAL", "EDITOR"):
         command = os.environ.get(variable, "")
         if command.strip():
