@@ -118,9 +118,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
         dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     except ImportError as error:
-        raise MissingInputError(
-            "--scheduler needs the package distributed; in a clone, pip install '.[fleet]'"
-        ) from error
+        raise MissingInputError("--scheduler needs the package distributed; pip install 'onnxjson[fleet]'") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"}

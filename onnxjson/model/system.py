@@ -106,7 +106,7 @@ class Folder:
     def sync(self) -> None:
         """Wait until the names in this folder are on the disk; Windows does so itself."""
         if self.descriptor is not None:
-            os.fsync(self.descriptor)
+            sync(self.descriptor)
 
     def is_beneath(self, top: "Folder") -> bool:
         """Whether this folder is `top` or inside it, by going up from it."""
@@ -171,6 +171,17 @@ def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:
     with _seeking:
         os.lseek(descriptor, offset, os.SEEK_SET)
         return os.write(descriptor, data)
+
+
+def sync(descriptor: int) -> None:
+    """Wait until an open file or folder is on the disk; on macOS, `os.fsync` leaves it in the cache of the disk."""
+    if hasattr(_fcntl, "F_FULLFSYNC"):
+        try:
+            _fcntl.fcntl(descriptor, _fcntl.F_FULLFSYNC)
+        except OSError:  # as of a file system on a network
+            os.fsync(descriptor)
+    else:
+        os.fsync(descriptor)
 
 
 def share_blocks(source: int, target: int) -> bool:

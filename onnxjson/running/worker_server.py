@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 
@@ -212,7 +213,11 @@ def _limit(limits: Limits) -> None:
         _, highest = resource.getrlimit(kind)
         if highest != resource.RLIM_INFINITY:
             soft, hard = min(soft, highest), min(hard, highest)
-        resource.setrlimit(kind, (soft, hard))
+        try:
+            resource.setrlimit(kind, (soft, hard))
+        except (ValueError, OSError):  # macOS has some of these limits by name only
+            if sys.platform == "linux":
+                raise
 
 
 def _collect(
@@ -253,7 +258,17 @@ def _collect(
     return answer, bytes(printed), None
 
 
+_statuses: Final[dict[int, int]] = {}
+"""Of children that had to be waited for to know whether they ended: macOS has `os.waitid` from Python 3.13 on."""
+
+
 def _has_ended(child: int) -> bool:
+    if not hasattr(os, "waitid"):
+        if child not in _statuses:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                _statuses[child] = status
+        return child in _statuses
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -262,7 +277,8 @@ def _end(child: int) -> int:
     for kill in (os.killpg, os.kill):  # Until the child creates its session, that group does not exist.
         with suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = _statuses.pop(child) if child in _statuses else os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status)
 
 
 def _ending(status: int, out_of_memory: bool, limits: Limits) -> Answer:

@@ -197,7 +197,7 @@ class _Copy:
             self.remove()
         elif self.fetched:
             with suppress(OSError, OnnxJsonError):
-                os.fsync(self._file)  # Ranges must not outlive the bytes if the machine crashes.
+                system.sync(self._file)  # Ranges must not outlive the bytes if the machine crashes.
                 save_file(self._state, lambda output: output.write(json.dumps(self._ranges).encode()), mode=0o600)
 
     def remove(self) -> None:

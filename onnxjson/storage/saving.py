@@ -174,7 +174,7 @@ def save_file(
             with system_errors(f"{name} cannot be written"):
                 _keep_attributes(descriptor, target, status)
                 if fsync:
-                    os.fsync(descriptor)
+                    system.sync(descriptor)
             _read_back(temporary, output.sha256(), name, verify)
             if backup is not None and status is not None:
                 backup(target)

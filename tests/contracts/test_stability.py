@@ -64,7 +64,7 @@ def test_each_error_has_an_exit_code_that_is_listed() -> None:
 def test_the_page_names_what_the_lists_hold() -> None:
     page = (ROOT / "docs" / "stability.md").read_text("utf-8")
     for name in present()["formats"]:
-        assert f"`{name}`" in page or f"`-{name.removeprefix('onnxjson-')}`" in page, name
+        assert f'`"{name}"`' in page or f"`{name}`" in page or f"`-{name.removeprefix('onnxjson-')}`" in page, name
     for identifier in present()["schemas"]:
         assert re.fullmatch(r"urn:onnxjson:[a-z]+-1", identifier)
 

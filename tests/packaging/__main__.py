@@ -106,7 +106,6 @@ def use(programs: Path, folder: Path) -> None:
             if not fits(step.expected, done.stdout):
                 sys.exit(f"NO  README.md:{step.line}: $ {step.command}\n{done.stdout}")
     with timed("the Python of the README"):
-        run([programs / "python", "-m", "onnxjson.example", "digits.onnx"], folder)
         for name, block in BLOCKS.items():
             if name.startswith("README"):
                 run([programs / "python", "-c", block], folder, **settings)

@@ -25,7 +25,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
-from onnxjson.model.system import write_at
+from onnxjson.model.system import sync, write_at
 from onnxjson.storage.saving import system_errors
 from onnxjson.storage.store import Store, discard
 
@@ -133,7 +133,7 @@ class Journal:
     def _sync(self) -> None:
         if not self._is_closed:
             with suppress(OSError):  # Some file systems do not support it; the line is written all the same.
-                os.fsync(self._descriptor)
+                sync(self._descriptor)
             self._is_dirty = False
 
     def _sync_apart(self) -> None:
@@ -144,7 +144,7 @@ class Journal:
             descriptor = os.dup(self._descriptor)
         # Outside the lock, so that no edit waits for the disk.
         with suppress(OSError):
-            os.fsync(descriptor)
+            sync(descriptor)
         os.close(descriptor)
 
 
