@@ -1,7 +1,6 @@
 """Checks of graphs and whole models; the messages in `onnxjson.checking.catalogue` describe them."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -134,9 +133,11 @@ def repeated_types(site: GraphSite) -> Found:
     graph = site[1].graph
     if not isinstance(graph, Graph):
         return []
-    names = Counter([each.name for each in (*graph.input, *graph.output, *graph.value_info)])
-    names -= Counter({each.name for each in graph.input} & {each.name for each in graph.output})
-    return [Place(site[1].address, (name,)) for name, count in names.items() if name and count > 1]
+    types: dict[str, list[object]] = {}
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.name and value.type not in types.setdefault(value.name, []):
+            types[value.name].append(value.type)
+    return [Place(site[1].address, (name,)) for name, stated in types.items() if len(stated) > 1]
 
 
 def needs_ir(subject: Subject) -> object:

@@ -32,6 +32,7 @@ from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Sev
 from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, headline, summary_line
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.diff_text import summary_text
 from onnxjson.rendering.gate_comment import change_words, gate_comment
 from onnxjson.rendering.values import as_json
 from onnxjson.running import checking
@@ -39,11 +40,12 @@ from onnxjson.storage.saving import make_folder
 
 
 class _Texts(NamedTuple):
-    """One model of the change, with its changes in words and its section of the page."""
+    """One model of the change, with its changes in words, its section of the page and their summary."""
 
     result: ModelResult
     changes: tuple[str, ...] = ()
     page: str = ""
+    summary: str = ""
 
 
 @options.command("gate")
@@ -109,7 +111,7 @@ def gate_command(
 def _write(folder: Path, result: GateResult, texts: Sequence[_Texts], comment: str) -> None:
     """Write the reports."""
     make_folder(folder)
-    pages = {each.result.name: each.page for each in texts}
+    pages = {each.result.name: (each.summary, each.page) for each in texts}
     files: dict[str, Iterator[str]] = {
         "gate.md": iter([comment]),
         "gate.html": gate_html(result, pages),
@@ -171,7 +173,7 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))
-        return _Texts(result, tuple(change_words(shown)), "".join(diff_section(shown, prefix)))
+        return _Texts(result, tuple(change_words(shown)), "".join(diff_section(shown, prefix)), summary_text(shown))
 
 
 def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:

@@ -198,15 +198,19 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     return replace(opened, model=model, index=Index(model))
 
 
-def _outline(opened: _Opened, dims: dict[str, int]) -> Outline:
-    """The outline of a model with inferred types; with those that it states, where they cannot be inferred."""
+def _inferred(opened: _Opened, dims: dict[str, int]) -> _Opened:
+    """A model with inferred types; with those that it states, where they cannot be inferred."""
     try:
-        typed = _typed(opened, dims)
+        return _typed(opened, dims)
     except OnnxJsonError as error:
         if dims:
             raise
         output.warn(f"types are not inferred: {error}")
-        typed = opened
+        return opened
+
+
+def _outline(opened: _Opened, dims: dict[str, int]) -> Outline:
+    typed = _inferred(opened, dims)
     return outline_of(typed.model, typed.index)
 
 
@@ -262,8 +266,9 @@ def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Pat
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None
-    outline = _outline(opened, {}) if len(opened.index.node_refs) <= LARGEST else None
-    return model_page.model_html(opened.path.name, opened.index, cost, overlays, outline)
+    typed = _inferred(opened, {}) if len(opened.index.node_refs) <= LARGEST else opened
+    outline = outline_of(typed.model, typed.index)
+    return model_page.model_html(opened.path.name, typed.index, cost, overlays, outline)
 
 
 def _select(

@@ -32,7 +32,7 @@ _RULES: Final = {rule.code: rule for rule in RULES}
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
 """Marks in a page, from fonts without pictures."""
 
-_OVERVIEW: Final = ("change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
+_OVERVIEW: Final = ("nodes", "parameters", "weights", "MACs", "peak", "findings")
 
 
 def findings_text(findings: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
@@ -189,32 +189,37 @@ def _cost_problems(each: ModelResult) -> list[str]:
     return problems(each.after.cost) if each.after is not None and each.after.cost is not None else []
 
 
-def gate_html(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the page of all models in pieces; `diffs` has the section of each model by its name."""
+def gate_html(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """Yield the page of all models in pieces; `diffs` has by name what changed, in visible words, and the section."""
     return html_page(f"gate: {result.base} → {result.head}", _page(result, diffs), "onnxjson gate")
 
 
-def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
+def _page(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
     ordered = sorted(enumerate(result.models), key=lambda pair: urgency(pair[1]))
-    rows = [
-        (f'{_SIGNS[state_of(model)]} <a href="#m{number}">{page_code(model.name)}</a>', _page_row(model))
-        for number, model in ordered
-    ]
+    words = {name: f"<p>{html.escape(text)}</p>\n" if text else "" for name, (text, _) in diffs.items()}
+    rows = []
+    for number, model in ordered:
+        link = f'{_SIGNS[state_of(model)]} <a href="#m{number}">{page_code(model.name)}</a>'
+        rows.append((f"{link} {model.status}{words.get(model.name, '')}", _page_row(model)))
     yield from page_table(_OVERVIEW, rows) if rows else ()
     for number, model in ordered:
-        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
-        yield f"<p>{html.escape(model.outputs.text)}</p>\n" if model.outputs is not None else ""
+        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n{words.get(model.name, "")}'
+        outputs = model.outputs
+        style = "" if outputs is None else "good" if outputs.verdict == "equal" else "bad"
+        yield f'<p class="verdict {style}">{html.escape(outputs.text)}</p>\n' if outputs is not None else ""
         yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
         yield from _page_list("Findings", map(_page_finding, by_severity(model.findings)))
         yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
         yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
-        yield diffs.get(model.name, "") + "</section>\n"
+        yield diffs.get(model.name, ("", ""))[1] + "</section>\n"
 
 
 def _page_row(each: ModelResult) -> list[str]:
-    numbers = [each.status, *_numbers(each, page_text)]
-    return [*map(page_number, numbers), page_number(f"{len(each.findings):,}", differs=not each.passes)]
+    return [
+        *map(page_number, _numbers(each, page_text)),
+        page_number(f"{len(each.findings):,}", differs=not each.passes),
+    ]
 
 
 def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:

@@ -37,10 +37,10 @@ def bytes_text(number: Number | None) -> str:
     return size(number) if isinstance(number, int) else amount(number) + (" bytes" if number is not None else "")
 
 
-def cost_lines(cost: Cost, width: int) -> list[str]:
-    """Return the lines of a cost, visible."""
+def total_rows(cost: Cost) -> list[tuple[str, str]]:
+    """Return the numbers of a whole model with their names, visible."""
     at = f" (at @{cost.peak_at})" if cost.peak_at else ""
-    rows = [
+    return [
         ("MACs", number_text(cost, "macs")),
         ("FLOPs", number_text(cost, "flops")),
         ("parameters", f"{cost.parameters:,}"),
@@ -49,7 +49,11 @@ def cost_lines(cost: Cost, width: int) -> list[str]:
         ("activations", number_text(cost, "activation_bytes")),
         ("peak", number_text(cost, "peak_activation_bytes") + at),
     ]
-    lines = ["cost", *table(rows, width), *wrapped("\n".join(problems(cost)), width)]
+
+
+def cost_lines(cost: Cost, width: int) -> list[str]:
+    """Return the lines of a cost, visible."""
+    lines = ["cost", *table(total_rows(cost), width), *wrapped("\n".join(problems(cost)), width)]
     for title, groups in (("by operator", cost.operators), ("by scope", cost.scopes)):
         lines += _group_lines(title, groups, cost, width)
     counted_nodes = [each for each in cost.nodes if isinstance(each.flops, int)]

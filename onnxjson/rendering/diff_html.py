@@ -135,15 +135,33 @@ def diff_section(report: Report, prefix: str = "") -> Iterator[str]:
     if report.equal:
         yield f"<p>The same: {counted(report.nodes.after, 'node')}.</p>\n"
     else:
+        if not prefix:  # a page with several diffs has verdicts of its own
+            text, style = _verdict(report)
+            yield f'<p class="verdict {style}">{html.escape(text)}</p>\n'
         yield f"<p>{nodes_text(report)}; {report.count_text}</p>\n"
         yield from (f"<p><b>{each.word}</b>: {html.escape(each.text)}</p>\n" for each in report.interface)
         yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
         yield page.badges()
         yield from page.changes()
         yield from _operators(report)
-    yield "<details><summary>nodes</summary>\n" if prefix else ""
+    yield "<details><summary>all nodes</summary>\n"
     yield from page.nodes()
-    yield "</details>\n" if prefix else ""
+    yield "</details>\n"
+
+
+def _verdict(report: Report) -> tuple[str, str]:
+    """Return whether results may change, as a sentence, and its class."""
+    loud, _ = report.by_weight
+    if broken := [change for change in report.interface if change.is_breaking]:
+        return f"Callers must change: {broken[0].text}", "bad"
+    if different := sum([event.count for event in loud if event.verdict == "different"]):
+        return f"{counted(different, 'change')} give other results", "bad"
+    if not loud:
+        return "Nothing changes what the model computes", "good"
+    if all([event.verdict in ("equal", "within-tolerance") for event in loud]):
+        return "Both sides of every change were run, and agree", "good"
+    number = sum([event.count for event in loud if event.verdict in (None, "not-run")])
+    return f"{counted(number, 'change')} may change the results; onnxjson verify compares the outputs", "open"
 
 
 def page_text(text: str, limit: int | None = _LONGEST) -> str:
@@ -275,7 +293,9 @@ def event_article(
         yield f'<p class="soft">{page_text(event.evidence, 2000)}</p>\n'
     if pair is not None:
         yield '<div class="pair">\n'
-        yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
+        reasons = ("these nodes are new", "these nodes are gone")
+        sides = zip(pair, ("before", "after"), reasons, strict=True)
+        yield from (_figure(picture, side, reason) for picture, side, reason in sides)
         yield "</div>\n"
     shown = event.members[:_MOST_MEMBERS]
     members = "".join([f"<li>{_place(each)}{'' if is_common else _details(event, each)}</li>\n" for each in shown])
@@ -288,10 +308,10 @@ def event_article(
     yield f"{members}</article>\n"
 
 
-def _figure(picture: Picture, side: str) -> str:
+def _figure(picture: Picture, side: str, reason: str) -> str:
     nodes = [shape.title for shape in picture.shapes if shape.status in ("removed", "added", "changed")]
     label = f"{side}: {', '.join(nodes) or 'none of its nodes'}"
-    drawing = svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
+    drawing = svg(picture, label) if picture.shapes else f'<span class="soft">nothing: {reason}</span>'
     left = f", {counted(picture.left_out, 'more node')} not drawn" if picture.left_out else ""
     zoom = '<button type="button" hidden>full size</button>'
     return f'<figure><figcaption>{side}{left}{zoom}</figcaption><div class="scroll">{drawing}</div></figure>\n'
@@ -329,7 +349,7 @@ def _detail(event: Event, detail: Detail) -> str:
 def page_nodes(note: str, words: tuple[str, str], rows: Iterable[str]) -> Iterator[str]:
     """Yield the table of nodes; `words`: what else can be searched, heading of the last column. The note is escaped."""
     options = "".join(f'<option value="{state}">{state}</option>' for state in _ELEMENTS)
-    yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
+    yield f'<p class="soft">{note}</p>\n'
     yield (
         '<div class="search" hidden><input type="search" '
         f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'

@@ -136,7 +136,8 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
     shown = [each for each in report.operators if with_all or each.change][:most]
     costs = cost_rows(*report.costs)[2:] if report.costs is not None else []
     is_changed = any(each.change for each in report.operators)
-    if not (costs or is_changed or report.nodes.change or report.parameters.change or report.bytes.change):
+    costs_differ = any([row[1] != row[2] for row in costs])
+    if not (costs_differ or is_changed or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
     counts = [(each, each.what) for each in shown]
     if others := report.operators[len(shown) :]:

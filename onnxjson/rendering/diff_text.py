@@ -101,6 +101,16 @@ def changes_text(events: Sequence[Event]) -> str:
     return listed([f"{event.kind} {shortened(title_of(event), 60)}" for event in events], 3)
 
 
+def summary_text(report: Report) -> str:
+    """Return the most important changes in one line, visible: ``in all 4 layers: Softmax.axis -1 -> 1 and 3 more``."""
+    loud, _ = report.by_weight
+    words = [f"{change.word}: {change.text}" for change in report.interface]
+    words += [
+        event.where if ": " in event.where else f"{changes_text([event])} {event.where}".rstrip() for event in loud
+    ]
+    return listed(words, 2, "; ") or "nothing changes what the model computes"
+
+
 def nodes_text(report: Report) -> str:
     """Return ``119 nodes before, 107 after, 100 matched``."""
     matched = "all" if report.matched == report.nodes.before == report.nodes.after else f"{report.matched:,}"

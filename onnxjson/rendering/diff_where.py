@@ -196,9 +196,10 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
     if any([len(each) * len(repeat.rounds) != total for each in by_round.values()]):
         return f"in {sum(map(len, by_round.values()))} of {total} places"
     word = visible(repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-"), 40) or "rounds"
+    words = word if word.endswith("s") else f"{word}s"
     if len(by_round) == len(repeat.rounds):
-        return f"in all {len(by_round)} {word}"
-    return f"{word} {listed([*numbers], 8)} only"
+        return f"in all {len(by_round)} {words}"
+    return f"{words if len(numbers) > 1 else word} {listed([*numbers], 8)} only"
 
 
 def _count(place: _Place) -> int:
@@ -240,16 +241,17 @@ def _changed_options(
     Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
     """
     old, new = _options(before), _options(after)
-    names = [
-        name
+    found = {
+        name: (old.get(name) or visible(one or "default", None), new.get(name) or visible(other or "default", None))
         for name in {**old, **new}
         if old.get(name) != new.get(name)
-        and any([_is_like(one, old.get(name)) and _is_like(other, new.get(name)) for one, other in values])
-    ]
-    if event.pattern in names:
-        names = [event.pattern]
-    if len(names) == 1:
-        return [f"{names[0]} {old.get(names[0], 'default')} -> {new.get(names[0], 'default')}"]
+        for one, other in values
+        if _is_like(one, old.get(name)) and _is_like(other, new.get(name))
+    }
+    if event.pattern in found:
+        found = {event.pattern: found[event.pattern]}
+    if len(found) == 1:
+        return [f"{name} {' -> '.join(sides)}" for name, sides in found.items()]
     if event.kind == "attribute-changed" and len(values) == 1:
         one, other = [visible("default" if each is None else each, None) for each in values[0]]
         return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []

@@ -35,10 +35,12 @@ _TITLE_CHARACTER: Final = 8.0
 """Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
 
 _NAME_CHARACTER: Final = 6.35
-_LONGEST: Final = 26  # maximum number of drawn characters of a name; the title of the box has all of it
-_NODE_HEIGHT: Final = 36.0
-_PILL_HEIGHT: Final = 30.0
-_LINE_HEIGHT: Final = 20.0
+_WIDEST: Final = 30  # characters of a line of a name
+_MOST_LINES: Final = 4  # lines of a name; the title of the box has all of it
+_TITLE_HEIGHT: Final = 15.0
+_NAME_HEIGHT: Final = 12.0
+_MARKS: Final = {"removed": "- ", "added": "+ ", "changed": "~ "}
+"""Before the operators of nodes of the change, for readers to whom colours say nothing."""
 
 
 class Shape(NamedTuple):
@@ -256,28 +258,40 @@ def _is_value(shape: Shape) -> bool:
 def _box(shape: Shape) -> Box:
     title, subtitle = _texts(shape)
     each = _NAME_CHARACTER if _is_value(shape) else _TITLE_CHARACTER
-    width = max(cells(title) * each, cells(subtitle) * _NAME_CHARACTER) + BETWEEN_BOXES
-    if not subtitle:
-        return Box(width, _LINE_HEIGHT if _is_value(shape) else 26.0)
-    return Box(width, _PILL_HEIGHT if _is_value(shape) else _NODE_HEIGHT)
+    widths = [cells(line) * each for line in title] + [cells(line) * _NAME_CHARACTER for line in subtitle]
+    height = len(title) * (_NAME_HEIGHT if _is_value(shape) else _TITLE_HEIGHT) + len(subtitle) * _NAME_HEIGHT
+    return Box(max(widths) + BETWEEN_BOXES, height + 8)
 
 
-def _texts(shape: Shape) -> tuple[str, str]:
-    return cut(shape.title, _LONGEST), cut(shape.subtitle, _LONGEST)
+def _texts(shape: Shape) -> tuple[list[str], list[str]]:
+    return _broken(_MARKS.get(shape.status, "") + shape.title), _broken(shape.subtitle)
+
+
+def _broken(name: str) -> list[str]:
+    """Break a name into lines, after ``/``, ``.`` or ``_`` where it has one."""
+    lines: list[str] = []
+    while cells(name) > _WIDEST and len(lines) < _MOST_LINES - 1:
+        at = max(name.rfind(mark, _WIDEST // 3, _WIDEST) for mark in "/._ ,") + 1
+        lines.append(cut(name, _WIDEST) if not at and len(cut(name, _WIDEST)) < _WIDEST else name[: at or _WIDEST])
+        name = name[len(lines[-1]) :]
+    return [*lines, *([cut(name, _WIDEST)] if name else [])]
 
 
 def _drawn(shape: Shape, box: Box, centre: Point) -> str:
-    title, subtitle = map(html.escape, _texts(shape))
+    title, subtitle = _texts(shape)
     x, y = centre.x - box.width / 2, centre.y - box.height / 2
-    radius = box.height / 2 if _is_value(shape) else 5
+    radius = min(box.height / 2, 15) if _is_value(shape) else 5
     full = " ".join(filter(None, (shape.title, shape.subtitle)))
-    step = 6 if subtitle else 0
-    upper = ' class="name"' if _is_value(shape) else ""
-    lower = f'<text class="name" x="{centre.x:.1f}" y="{centre.y + 12:.1f}">{subtitle}</text>' if subtitle else ""
+    texts, baseline = "", y + 4
+    for lines, is_name in ((title, _is_value(shape)), (subtitle, True)):
+        for line in lines:
+            baseline += _NAME_HEIGHT if is_name else _TITLE_HEIGHT
+            name = ' class="name"' if is_name else ""
+            texts += f'<text{name} x="{centre.x:.1f}" y="{baseline - 3:.1f}">{html.escape(line)}</text>'
     return (
         f'<g class="{shape.status}"><title>{html.escape(full)}</title>'
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{radius:.0f}"/>'
-        f'<text{upper} x="{centre.x:.1f}" y="{centre.y - step + 4:.1f}">{title}</text>{lower}</g>'
+        f"{texts}</g>"
     )
 
 

@@ -1,11 +1,11 @@
-"""A whole model as one HTML file: folded by scope, repeated layers once.
+"""A whole model as one HTML file: its lines, which unfold to their nodes, and a graph of what is unfolded.
 
-The page needs no network. Its data is JSON in an element that browsers do not run; the script puts every text into the
-page as text. All texts of the model are made visible first.
+The page needs no network: dagre, which places the boxes of the graph, is within. Its data is JSON in an element that
+browsers do not run; the script puts every text into the page as text. All texts of the model are made visible first.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from onnxjson.checking.cost import Cost
 from onnxjson.model.constants import find_constant, is_constant
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, SparseTensor, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import DecodeError, OnnxJsonError
@@ -24,15 +24,18 @@ from onnxjson.model.operators import operator_name
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import shown_type
-from onnxjson.outline.lines import Outline
-from onnxjson.patterns.selector_terms import attribute_text, scopes_of
-from onnxjson.rendering.diff_html import html_page, page_text
-from onnxjson.rendering.outline_page import outline_section
+from onnxjson.outline.lines import Line, Outline
+from onnxjson.patterns.selector_terms import attribute_text
+from onnxjson.rendering.cost_text import total_rows
+from onnxjson.rendering.diff_html import html_page, page_code, page_text
 
 STYLE: Final = "\n" + Path(__file__).with_name("model_page.css").read_text(encoding="utf-8")
-SCRIPT: Final = "\n" + Path(__file__).with_name("model_page.js").read_text(encoding="utf-8")
+SCRIPT: Final = "\n" + "".join(
+    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("dagre.min.js", "model_page.js")]
+)
 
 _LONGEST: Final = 200
+_MOST_ENDS: Final = 100  # inputs and outputs that the head of the page lists
 _STATISTICS: Final = 1 << 24  # elements of all constants whose statistics are computed
 
 Overlays = Mapping[str, Mapping[str, float | str]]  # numbers or words about nodes: title -> address -> what is shown
@@ -41,25 +44,48 @@ Overlays = Mapping[str, Mapping[str, float | str]]  # numbers or words about nod
 def model_html(
     name: str, index: Index, cost: Cost | None, overlays: Overlays, outline: Outline | None = None
 ) -> Iterator[str]:
-    """Yield the page in pieces: inputs, outputs and the outline if there is one, then all nodes by scope."""
-    data = json.dumps(_Page(index, cost, overlays).data(), ensure_ascii=True, separators=(",", ":"))
+    """Yield the page in pieces: inputs and outputs, then the lines of the outline, or all nodes without one."""
+    data = json.dumps(_Page(index, cost, overlays, outline).data(), ensure_ascii=True, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # so that no text of the model ends the element
-    start = f"<h1>{page_text(name)}</h1>\n"
+    lines = "" if outline is None else "\n".join([page_text(text, None) for text in outline.texts()])
     content = (
-        "<div id=app><noscript>This page needs scripts.</noscript></div>\n"
+        f"<div id=app><noscript><pre>{lines}</pre><p>The nodes and the graph need scripts.</p></noscript></div>\n"
         f'<script type="application/json" id=data>{data}</script>\n'
     )
-    return html_page(name, (start, *outline_section(index, outline), content), "onnxjson show", STYLE, SCRIPT)
+    start = f"<h1>{page_text(name)}</h1>\n"
+    return html_page(name, (start, *_interface(index), content), "onnxjson show", STYLE, SCRIPT)
+
+
+def _interface(index: Index) -> Iterator[str]:
+    for title, names in zip(("inputs", "outputs"), _ends(index), strict=True):
+        assert index.main is not None
+        types = [_type(index, index.main, name) for name in names[:_MOST_ENDS]]
+        texts = [f"{name}: {kind}" if kind else name for name, kind in zip(names, types, strict=False)]
+        more = f" and {len(names) - _MOST_ENDS:,} more" if len(names) > _MOST_ENDS else ""
+        yield f"<p><b>{title}</b> {' '.join([page_code(text) for text in texts])}{more}</p>\n"
+
+
+def _ends(index: Index) -> tuple[list[str], list[str]]:
+    """Return the names of the inputs without a value, and of the outputs, of the main graph."""
+    main = index.main
+    if main is None:
+        return [], []
+    outputs = [each if isinstance(each, str) else each.name or "" for each in main.graph.output]
+    return [name for name in main.inputs if name not in main.initializers], outputs
 
 
 class _Page:
-    def __init__(self, index: Index, cost: Cost | None, overlays: Overlays) -> None:
+    def __init__(self, index: Index, cost: Cost | None, overlays: Overlays, outline: Outline | None) -> None:
         self._index = index
+        self._lines = () if outline is None else outline.lines
+        self._cost = [] if cost is None else [f"{name} {value}" for name, value in total_rows(cost)]
+        self._macs = ""
         self._overlays: dict[str, Mapping[str, float | str]] = {}
         if cost is not None:
             macs = {each.address: each.macs for each in cost.nodes if isinstance(each.macs, int) and each.macs}
             sizes = ", ".join([f"{visible(name, 40)}={size}" for name, size in cost.dims.items()])
-            self._overlays[f"MACs, {sizes}" if sizes else "MACs"] = macs
+            self._macs = f"MACs, {sizes}" if sizes else "MACs"
+            self._overlays[self._macs] = macs
         self._given = list(overlays)
         self._overlays |= overlays
         self._texts: dict[str, int] = {}
@@ -68,7 +94,7 @@ class _Page:
         self._left = _STATISTICS
 
     def data(self) -> dict[str, Any]:
-        """Return what the script shows; most texts are numbers into ``texts``."""
+        """Return what the script shows; most texts are numbers into ``texts``, values numbers into ``values``."""
         graphs: list[Any] = []
         nodes: list[Any] = []
         numbers: dict[str, int] = {}
@@ -81,22 +107,32 @@ class _Page:
             title: {numbers[address]: value for address, value in found.items() if address in numbers}
             for title, found in self._overlays.items()
         }
+        lines = [self._line(line, numbers) for line in self._lines]
+        main = self._index.main
+        inputs, outputs = [[self._value(main, name) for name in names] for names in _ends(self._index) if main]
         opsets = ", ".join([f"{each.domain or 'ai.onnx'} {each.version}" for each in self._index.model.opset_import])
         return {
-            "about": visible(f"{len(nodes):,} nodes; {opsets}", _LONGEST), "texts": list(self._texts), "graphs": graphs,
-            "nodes": nodes, "values": self._rows,
+            "about": visible(f"{counted(len(nodes), 'node')}; {opsets}", _LONGEST), "texts": list(self._texts),
+            "lines": lines, "graphs": graphs, "nodes": nodes, "values": self._rows,
+            "inputs": inputs, "outputs": outputs, "cost": self._cost,
+            "macs": self._macs if shown.get(self._macs) else "",
             "overlays": {title: found for title, found in shown.items() if found},
             "overlay": next((title for title in self._given if shown[title]), ""),
         }  # fmt: skip
 
+    def _line(self, line: Line, numbers: Mapping[str, int]) -> list[Any]:
+        """A line, its nodes (of a repeat, those of each round), the lines inside it, whether it is a repeat."""
+        each = [_ranges([numbers[ref.address] for ref in nodes]) for nodes in line.rounds or (line.nodes,)]
+        text = self._texts.setdefault(visible(line.text, None), len(self._texts))
+        inner = [self._line(inside, numbers) for inside in line.lines]
+        return [text, each if line.rounds else each[0], inner, int(bool(line.rounds))]
+
     def _node(self, scope: Scope, node: Node) -> list[Any]:
-        path = scopes_of(node)
         attributes = [[self._text(each.name or ""), self._text(_attribute(each))] for each in node.attribute]
         inputs = [self._value(scope, each) if each else -1 for each in node.input]
         outputs = [self._value(scope, each) if each else -1 for each in node.output]
         name = node.name or next(filter(None, node.output), "")
-        texts = [operator_name(node.domain, node.op_type), name, path[-1] if path else ""]
-        return [*map(self._text, texts), inputs, outputs, attributes]
+        return [*map(self._text, (operator_name(node.domain, node.op_type), name)), inputs, outputs, attributes]
 
     def _value(self, scope: Scope, name: str) -> int:
         key = Index.defining_scope(scope, name), name
@@ -130,6 +166,17 @@ class _Page:
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(visible(text, _LONGEST), len(self._texts))
+
+
+def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return numbers in their order as first ones of runs, with the lengths of these."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and sum(runs[-1]) == number:
+            runs[-1] = runs[-1][0], runs[-1][1] + 1
+        else:
+            runs.append((number, 1))
+    return runs
 
 
 def _attribute(attribute: Attribute) -> str:

@@ -118,6 +118,7 @@ def _nodes(trace: Trace, provenance: Provenance) -> Iterator[str]:
         note = f"changed nodes of {note}, at most {diff_html.MOST_ROWS:,} rows"
     note += "; origins of the nodes of the result, then removed nodes"
     shown = (_row(trace, *row) for row in rows)
+    yield "<h2>Nodes</h2>\n"
     yield from diff_html.page_nodes(note, ("pass", "from"), shown)
 
 

@@ -1,16 +1,18 @@
 """The page of a whole model."""
 
+import html
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import onnxjson
 from onnxjson.example import make_example
 from tests.cli.running import run
 from tests.editing.graphs import model_of
+
+MODELS = Path(__file__).parents[1] / "models"
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -32,8 +34,8 @@ def test_page_has_nodes_values_attributes_statistics_and_costs(tmp_path: Path) -
     data = data_of(page)
     texts, nodes = data["texts"], data["nodes"]
     assert [texts[node[0]] for node in nodes] == ["Conv", "LeakyRelu", "MaxPool", "Flatten", "Gemm", "Softmax"]
-    assert [[texts[each] for each in pair] for pair in nodes[1][5]] == [["alpha", "0.01"]]
-    weight = data["values"][nodes[0][3][1]]
+    assert [[texts[each] for each in pair] for pair in nodes[1][4]] == [["alpha", "0.01"]]
+    weight = data["values"][nodes[0][2][1]]
     assert texts[weight[0]] == "conv.weight"
     assert re.fullmatch(r"constant float32\[4,1,3,3\] min \S+, mean \S+, max \S+", texts[weight[1]])
     assert data["overlays"]["MACs, N=3"]["0"] == 3 * 4 * 64 * 9
@@ -43,26 +45,29 @@ def test_page_has_nodes_values_attributes_statistics_and_costs(tmp_path: Path) -
     assert "constant int64[2] min -1, mean 0.5, max 2" in data_of(page_of(tmp_path / "m.onnx"))["texts"]
 
 
-def test_page_begins_with_inputs_outputs_and_lines_that_open_their_nodes(tmp_path: Path) -> None:
+def test_page_has_inputs_outputs_and_the_lines_of_the_outline(tmp_path: Path) -> None:
     onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
     page = page_of(tmp_path / "m.onnx")
-    outline, _, rest = page.partition("<section id=outline>")[2].partition("</section>")
-    assert "<div id=app>" in rest
-    assert "<b>inputs</b> <code>image: float32[N,1,8,8]</code>" in outline
-    assert "<b>outputs</b> <code>probabilities: float32[N,10]</code>" in outline
-    texts = re.findall(r"<summary><code>(.*?)</code></summary>", outline)
-    assert texts == run("show", tmp_path / "m.onnx", "--outline").stdout.splitlines()[1:]
-    addresses = re.findall(r"<small>@/graph/node/(\d)</small>", outline)
-    assert addresses == [str(place) for place in range(6)]
-    assert "<script" not in outline
+    assert "<b>inputs</b> <code>image: float32[N,1,8,8]</code>" in page
+    assert "<b>outputs</b> <code>probabilities: float32[N,10]</code>" in page
+    outline = run("show", tmp_path / "m.onnx", "--outline").stdout.splitlines()
+    data = data_of(page)
+    assert [data["texts"][title] for title, *_ in data["lines"]] == outline
+    assert html.unescape(page.partition("<noscript><pre>")[2].partition("</pre>")[0]).splitlines() == outline
+    ranges = [each for _, nodes, *_ in data["lines"] for each in nodes]
+    assert sorted(first + step for first, size in ranges for step in range(size)) == [0, 1, 2, 3, 4, 5]
+    named = [[data["texts"][data["values"][each][0]] for each in data[side]] for side in ("inputs", "outputs")]
+    assert named == [["image"], ["probabilities"]]
+    assert {each.split()[0] for each in data["cost"]} >= {"MACs", "parameters", "weights", "peak"}
 
 
-def test_page_of_a_large_model_begins_with_inputs_and_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.cli.show.LARGEST", 5)
-    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
-    page = page_of(tmp_path / "m.onnx")
-    assert "<b>inputs</b>" in page
-    assert "<summary>" not in page
+def test_a_repeat_has_the_nodes_of_each_round(tmp_path: Path) -> None:
+    shutil.copy(MODELS / "encoder_ts.onnx", tmp_path / "m.onnx")
+    data = data_of(page_of(tmp_path / "m.onnx"))
+    repeats = [(data["texts"][title], rounds) for title, rounds, _, is_repeat in data["lines"] if is_repeat]
+    sizes = [[sum(size for _, size in ranges) for ranges in rounds] for _, rounds in repeats]
+    assert [text.split("  ")[0] for text, _ in repeats] == [f"repeat {len(each)}" for each in sizes]
+    assert all(len(set(each)) == 1 for each in sizes)
 
 
 def test_no_text_of_a_model_leaves_its_place(tmp_path: Path) -> None:
