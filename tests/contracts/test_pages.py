@@ -87,5 +87,5 @@ def test_ci_calls_the_test_command_of_the_readme() -> None:
 def test_install_lines_name_the_package_of_the_index() -> None:
     """Users install what was published; only contributors install a clone, as `-e .`."""
     files = [*PAGES, *(path for folder in ("onnxjson", "tui") for path in (ROOT / folder).rglob("*.py"))]
-    wrong = re.compile(r"pip install (?!-q -e |-e )[^\n`]*'?(?<=[ '])\.(?:\[(?!site)|$)|ADDRESS-OF", re.MULTILINE)
+    wrong = re.compile(r"pip install (?!-q -e |-e )(?:-\S+ )*'?\.(?:\[(?!site)|\s)|ADDRESS-OF")
     assert [path.name for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []
