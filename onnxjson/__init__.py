@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
     from onnxjson.rendering.reports import report_text as report_text
     from onnxjson.running.checking import Findings as Findings, check as check
-    from onnxjson.running.values import Tolerance as Tolerance
+    from onnxjson.running.comparisons import Tolerance as Tolerance
     from onnxjson.running.model_run import RunResult as RunResult, run as run
     from onnxjson.running.verdicts import Verification as Verification
     from onnxjson.running.verification import verify as verify
@@ -106,7 +106,7 @@ _NAMES: Final = {
     "onnxjson.optimizing.trace_storing": "load_trace write_trace",
     "onnxjson.running.checking": "Findings check",
     "onnxjson.running.model_run": "RunResult run",
-    "onnxjson.running.values": "Tolerance",
+    "onnxjson.running.comparisons": "Tolerance",
     "onnxjson.running.verdicts": "Verification",
     "onnxjson.running.verification": "verify",
 }

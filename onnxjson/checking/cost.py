@@ -13,16 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from onnxjson.checking.amounts import (
-    Amount,
-    Size,
-    UnknownAmountError,
-    is_at_least,
-    largest,
-    plain,
-    product,
-    sum_sizes,
-)
+from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, is_at_least, largest, plain, product, sum_sizes
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
 from onnxjson.checking.shapes import Typed, produced, sizes_of, typed, with_input_names
 from onnxjson.checking.weight_use import WeightUse
@@ -117,7 +108,7 @@ def cost_of(
 ) -> Cost:
     """Compute the cost of a model.
 
-    Types that the model does not state are inferred in a guarded process, after its functions are inlined.
+    Types that the model does not state are inferred in a sandboxed process, after its functions are inlined.
 
     Args:
         model: is not modified.

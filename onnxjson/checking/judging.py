@@ -25,7 +25,7 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
-from onnxjson.running.values import Comparison
+from onnxjson.running.comparisons import Comparison
 
 IGNORE: Final = "onnxjson.ignore"
 """Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""
@@ -72,13 +72,9 @@ class Judged:
         totals = weight_totals(held_constants(index))
         opsets = {plain_domain(each.domain): each.version for each in reversed(self.model.opset_import)}
         numbers: dict[str, Value] = {
-            "bytes": self.file_bytes,
-            "weight_bytes": totals.weight_bytes,
-            "parameters": totals.parameters,
-            "nodes": len(index.node_refs),
-            "ir_version": self.model.ir_version,
-            "opset": opsets.get(""),
-        }
+            "bytes": self.file_bytes, "weight_bytes": totals.weight_bytes, "parameters": totals.parameters,
+            "nodes": len(index.node_refs), "ir_version": self.model.ir_version, "opset": opsets.get(""),
+        }  # fmt: skip
         of_cost = {} if self.cost is None else {name: getattr(self.cost, name) for name in OF_COST}
         return numbers | of_cost | dict(self.measured)
 

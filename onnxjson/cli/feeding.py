@@ -14,21 +14,16 @@ import msgspec
 from onnxjson.cli import options, output
 from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.running.comparisons import TOLERANCES, Tolerance
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
-from onnxjson.running.values import TOLERANCES, Tolerance
 
 LEVELS: Final = ("off", "basic", "extended", "layout", "all")
 _PROVIDERS: Final = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "qnn": "QNNExecutionProvider",
-}
+    "cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider", "coreml": "CoreMLExecutionProvider", "rocm": "ROCMExecutionProvider",
+    "directml": "DmlExecutionProvider", "qnn": "QNNExecutionProvider",
+}  # fmt: skip
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _Pairs = Sequence[tuple[str, str]]

@@ -27,7 +27,7 @@ from onnxjson.optimizing.trace_records import Recorder
 from onnxjson.optimizing.trace_storing import require_room, write_trace
 from onnxjson.rendering.pass_list import lines, summary
 from onnxjson.rendering.tables import wrapped
-from onnxjson.running.values import Tolerance
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.verification import Plan
 from onnxjson.storage import files
 from onnxjson.storage.files import Loaded

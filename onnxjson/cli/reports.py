@@ -21,17 +21,10 @@ ENDINGS: Final[Mapping[str, str]] = {
 """The form of a report by the ending of its file."""
 
 _STYLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "file": {"bold": True},
-    "hunk": {"fg": "cyan"},
-    "title": {"bold": True},
-    "quiet": {"dim": True},
-    "added": {"fg": "green"},
-    "removed": {"fg": "red"},
-    "rewritten": {"fg": "magenta"},
-    "changed": {"fg": "yellow"},
-    "good": {"fg": "green"},
-    "bad": {"fg": "red", "bold": True},
-}
+    "file": {"bold": True}, "hunk": {"fg": "cyan"}, "title": {"bold": True}, "quiet": {"dim": True},
+    "added": {"fg": "green"}, "removed": {"fg": "red"}, "rewritten": {"fg": "magenta"}, "changed": {"fg": "yellow"},
+    "good": {"fg": "green"}, "bad": {"fg": "red", "bold": True},
+}  # fmt: skip
 """Colours of the lines of a diff, those of git, and of the spans of a report."""
 
 _WIDEST: Final = 120

@@ -73,10 +73,11 @@ def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     for address in outermost([each for given in addresses for each in node_addresses(given)]):
         graph, _, position = address.rpartition("/")
         graphs.setdefault(graph, []).append(int(position))
-    return tuple([_run(graph, *each) for graph, positions in graphs.items() for each in _runs(positions)])
+    return tuple([_run(graph, *each) for graph, positions in graphs.items() for each in runs(positions)])
 
 
-def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+def runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of consecutive positions."""
     for _, run in groupby(enumerate(sorted(positions)), lambda each: each[1] - each[0]):
         members = [position for _, position in run]
         yield members[0], members[-1]

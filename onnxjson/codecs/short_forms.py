@@ -27,12 +27,8 @@ from onnxjson.model.scalars import LARGEST_PLAIN
 _ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
 _TAGS: Final = {number: b'{"%b": ' % name.encode() for number, name in ATTRIBUTE_TYPE_NAMES.items()}
 _SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
-    1: values.float32,
-    2: values.integer,
-    3: values.bytes_value,
-    6: values.float32_list,
-    7: values.integers,
-}
+    1: values.float32, 2: values.integer, 3: values.bytes_value, 6: values.float32_list, 7: values.integers,
+}  # fmt: skip
 """The encoders of payloads that are not messages, by AttributeType."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.comparing import BASE, TARGET
-from onnxjson.diffing.matching.alignment import Alignment, GraphPair, pair_inputs, pair_outputs
+from onnxjson.diffing.matching.alignment import Alignment, GraphPair, counterparts
 from onnxjson.model.display import visible
 from onnxjson.model.document import Dimension, Function, Type, ValueInfo
 from onnxjson.model.types import format_data_type, shown_type
@@ -58,7 +58,7 @@ def interface_changes(alignment: Alignment) -> list[InterfaceChange]:
 
 def _inputs(pair: GraphPair) -> Iterator[InterfaceChange]:
     base, target = _values(pair, BASE, "input"), _values(pair, TARGET, "input")
-    names = _paired(pair, "input", base, target)
+    names = counterparts("input", (pair.base, pair.target), (base, target), lambda: pair)
     yield from _compare("input", pair, base, target, names, _tied(base, target, names))
     before, after = pair.base.defaults, pair.target.defaults
     for name in base:
@@ -82,7 +82,7 @@ def _inputs(pair: GraphPair) -> Iterator[InterfaceChange]:
 
 def _outputs(pair: GraphPair) -> Iterator[InterfaceChange]:
     base, target = _values(pair, BASE, "output"), _values(pair, TARGET, "output")
-    names = _paired(pair, "output", base, target)
+    names = counterparts("output", (pair.base, pair.target), (base, target), lambda: pair)
     yield from _compare("output", pair, base, target, names, frozenset())
     yield from [InterfaceChange(True, ("output ", name, " removed")) for name in base if name not in names]
     for name in target:
@@ -98,25 +98,6 @@ def _values(pair: GraphPair, side: int, field: str) -> dict[str, ValueInfo]:
     constants = {*scope.initializers, *scope.sparse_initializers} if field == "input" else ()
     values: Sequence[ValueInfo] = getattr(scope.graph, field)
     return {each.name: each for each in values if each.name and each.name not in constants}
-
-
-def _paired(
-    pair: GraphPair, field: str, base: Mapping[str, ValueInfo], target: Mapping[str, ValueInfo]
-) -> dict[str, str]:
-    """Names of counterparts, in the order of the base: by name, else by structure, else by type."""
-    values, others = getattr(pair.base.graph, field), getattr(pair.target.graph, field)
-    pairs = (pair_inputs if field == "input" else pair_outputs)(pair.base, pair.target)
-    pairs_by_name = {name: name for name in base if name in target}
-    by_type = {values[place].name: others[other].name for place, other in pairs.items()}
-    sources: tuple[Mapping[str, str | None], ...] = (pair.values, by_type)
-    for counterparts in sources:
-        taken = set(pairs_by_name.values())
-        for name in base:
-            other = counterparts.get(name)
-            if name not in pairs_by_name and other is not None and other in target and other not in taken:
-                pairs_by_name[name] = other
-                taken.add(other)
-    return {name: pairs_by_name[name] for name in base if name in pairs_by_name}
 
 
 def _compare(

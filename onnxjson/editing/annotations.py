@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.opsets import domain_text
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.pinned_addresses import unpinned
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model import document as d
@@ -25,14 +24,12 @@ from onnxjson.patterns.names import TensorRef
 __all__ = ["SetDoc", "SetIrVersion", "SetMetadata"]
 
 DescribedTensor = Annotated[
-    str | None,
-    Role("tensor"),
-    Meta(description="The constant, or the value that is listed in the inputs, outputs or value_info."),
+    str | None, Role("tensor"), about("The constant, or the value that is listed in the inputs, outputs or value_info.")
 ]
 """Parameter of an edit that annotates a tensor."""
 
 DescribedGraph = Annotated[
-    str | None, Role("graph"), Meta(description="The address of the graph or function, such as /graph or /functions/0.")
+    str | None, Role("graph"), about("The address of the graph or function, such as /graph or /functions/0.")
 ]
 """Parameter of an edit that annotates a graph."""
 
@@ -136,14 +133,12 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
         '{"edit": "set-doc", "text": "Pixels from 0 to 1.", "address": "/graph/input/0"}',
     )
 
-    text: Annotated[str, Role("text"), Meta(description='The doc string; "" removes it.')]
-    node: Annotated[str | None, Role("nodes"), Meta(description="The nodes to change; the model by default.")] = None
+    text: Annotated[str, Role("text"), about('The doc string; "" removes it.')]
+    node: Annotated[str | None, Role("nodes"), about("The nodes to change; the model by default.")] = None
     tensor: DescribedTensor = None
     graph: DescribedGraph = None
     address: Annotated[
-        str | None,
-        Role("address"),
-        Meta(description="The address of any element that has a doc string, such as /graph/output/0."),
+        str | None, Role("address"), about("The address of any element that has a doc string, such as /graph/output/0.")
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -173,12 +168,12 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
         '{"edit": "set-metadata", "key": "stage", "value": "2", "node": "op:Conv"}',
     )
 
-    key: Annotated[str, Role("metadata"), Meta(description="The key of the entry.")]
-    value: Annotated[str | None, Meta(description="Its value.")] = None
-    node: Annotated[str | None, Role("nodes"), Meta(description="The nodes to change; the model by default.")] = None
+    key: Annotated[str, Role("metadata"), about("The key of the entry.")]
+    value: Annotated[str | None, about("Its value.")] = None
+    node: Annotated[str | None, Role("nodes"), about("The nodes to change; the model by default.")] = None
     tensor: DescribedTensor = None
     graph: DescribedGraph = None
-    remove: Annotated[bool, Meta(description="Remove the entry.")] = False
+    remove: Annotated[bool, about("Remove the entry.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         places = [each for each in (self.node, self.tensor, self.graph) if each is not None]
@@ -262,8 +257,8 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     words: ClassVar = ("version",)
     examples: ClassVar = ('{"edit": "set-ir-version", "version": 10}',)
 
-    version: Annotated[int, Meta(ge=1, description="The new version.")]
-    anyway: Annotated[bool, Meta(description="Set a version that is too old, and only report what needs more.")] = False
+    version: Annotated[int, about("The new version.", ge=1)]
+    anyway: Annotated[bool, about("Set a version that is too old, and only report what needs more.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         old = workspace.model.ir_version

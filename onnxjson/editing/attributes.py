@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 import pybase64
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.codecs.reading.context import ROOT, Context
 from onnxjson.codecs.reading.named_values import read_attributes
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.rewiring import replace_nodes
 from onnxjson.editing.values import plain_value
 from onnxjson.editing.workspace import NodeChange, Workspace
@@ -58,9 +57,9 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
         '{"edit": "set-attribute", "node": "op:LeakyRelu attr:alpha=0.01", "attribute": "alpha", "value": 0.2}',
     )
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
-    value: Annotated[Any, Role("attribute-value"), Meta(description="Its new value, as in a document.")]
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), about("The name of the attribute.", min_length=1)]
+    value: Annotated[Any, Role("attribute-value"), about("Its new value, as in a document.")]
 
     def change(self, workspace: Workspace) -> Outcome:
         refs = workspace.select(self.node)
@@ -101,8 +100,8 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
     words = ("node", "attribute")
     examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), about("The name of the attribute.", min_length=1)]
 
     def change(self, workspace: Workspace) -> Outcome:
         refs = workspace.select(self.node)

@@ -7,7 +7,6 @@ constants that fix its size. Elements along other dimensions, such as tokens, ma
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
@@ -17,6 +16,7 @@ from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types
+from onnxjson.editing.parameters import about
 from onnxjson.editing.tensor_values import constant_tensor
 from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
@@ -66,14 +66,12 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         '{"edit": "set-batch-size", "size": 8, "inputs": {"images": 0, "state": 1}}',
     )
 
-    size: Annotated[int | str, Meta(description="The new size, or a name for a size that varies.")]
+    size: Annotated[int | str, about("The new size, or a name for a size that varies.")]
     inputs: Annotated[
         dict[str, int] | None,
-        Meta(description="Inputs with a batch axis, and the axis; by default, inputs whose first axis has its size."),
+        about("Inputs with a batch axis, and the axis; by default, inputs whose first axis has its size."),
     ] = None
-    partial: Annotated[
-        bool, Meta(description="Change what can be changed, and name the nodes that cannot be followed.")
-    ] = False
+    partial: Annotated[bool, about("Change what can be changed, and name the nodes that cannot be followed.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         size = self.size

@@ -29,6 +29,7 @@ def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
 def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
     """Carried values, then the values that are stacked by iteration."""
     body = bodies[0]
+    refuse_batch(call.axes(0) or (), "its number of iterations is one for all samples")
     if call.tracer.mixes and [each.value for each in call.elements(0) or ()] == [call.batch]:
         raise BlockedError(f"it runs {call.batch} times, which may be the old size")
     carried = len(call.node.input) - 2

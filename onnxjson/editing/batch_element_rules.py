@@ -221,14 +221,9 @@ def _one_hot(call: Call) -> Outputs:
 
 
 SELECTION_RULES: Final[dict[str, NodeRule]] = {
-    "Slice": _slice,
-    "Gather": _gather,
-    "GatherND": _gather_nd,
-    "GatherElements": _elements_at(1),
-    "ScatterElements": _elements_at(0),
-    "Scatter": _elements_at(0),
-    "OneHot": _one_hot,
-}
+    "Slice": _slice, "Gather": _gather, "GatherND": _gather_nd, "GatherElements": _elements_at(1),
+    "ScatterElements": _elements_at(0), "Scatter": _elements_at(0), "OneHot": _one_hot,
+}  # fmt: skip
 """Rules by operator of the default domain."""
 
 

@@ -126,6 +126,17 @@ def _samples_first(*slots: int) -> NodeRule:
     return rule
 
 
+def _pooled(call: Call) -> Outputs:
+    """Of the second output, MaxUnpool alone expects places among the elements of all samples."""
+    outputs = _samples_first()(call)
+    for name in call.node.output[1:]:
+        consumers = call.tracer.inference.index.consumers(call.scope, name) if name else ()
+        nodes = [None if each.position is None else each.scope.graph.node[each.position] for each in consumers]
+        if any([node is None or node.op_type != "MaxUnpool" for node in nodes]):
+            refuse_batch(call.needed(0)[:1], "its indices count through all samples")
+    return outputs
+
+
 def _attention(call: Call) -> Outputs:
     outputs = _samples_first(1, 2, 4, 5, 6)(call)
     batch, mask = (outputs[0] or ((),))[0] or (), call.axes(3)
@@ -370,8 +381,9 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _kept(lambda call, axes: [axes[place] for place in call.list_of("axes") or (0, 2, 3)]): "MeanVarianceNormalization",
     _kept(lambda _, axes: axes[1:], BATCH_LATER): "InstanceNormalization GroupNormalization LRN",
     _batch_normalized: "BatchNormalization",
-    _samples_first(): "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool GlobalAveragePool "
+    _samples_first(): "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool GlobalAveragePool "
     "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth STFT Multinomial",
+    _pooled: "MaxPool",
     _samples_first(1): "MaxUnpool",
     _samples_first(1, 2): "TensorScatter",
     _samples_first(2, 4): "DeformConv",

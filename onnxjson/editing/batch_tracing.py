@@ -153,7 +153,6 @@ class Call:
 
     def elements(self, slot: int) -> list[ShapeElement] | None:
         """Return the elements of an input that is a shape; None if they are not known."""
-        self._asked.add(slot)
         if not self.has(slot):
             return None
         return self.tracer.elements(self.scope, self.node.input[slot], self.place(slot))

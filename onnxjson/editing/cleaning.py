@@ -4,12 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.codecs.wire_writing import message_size
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.pinned_addresses import unpinned
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.addresses import find_element
@@ -40,14 +39,9 @@ Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
 Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
 
 _ELEMENTS: Final[dict[type[Record], Element]] = {
-    Model: "model",
-    Graph: "graph",
-    Node: "node",
-    Attribute: "attribute",
-    Tensor: "tensor",
-    ValueInfo: "value",
+    Model: "model", Graph: "graph", Node: "node", Attribute: "attribute", Tensor: "tensor", ValueInfo: "value",
     Function: "function",
-}
+}  # fmt: skip
 
 _FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
     "doc_strings": ("doc_string", tuple(_ELEMENTS)),
@@ -129,7 +123,7 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
     group: ClassVar = "model"
     examples: ClassVar = ('{"edit": "prune"}', '{"edit": "prune", "what": ["initializers"]}')
 
-    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = ("nodes", "initializers")
+    what: Annotated[tuple[Prunable, ...], about("What to remove.", min_length=1)] = ("nodes", "initializers")
 
     def change(self, workspace: Workspace) -> Outcome:
         index = workspace.index
@@ -271,23 +265,22 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
 
     what: Annotated[
         tuple[Strippable, ...],
-        Meta(min_length=1, description="What to remove; names are the names of nodes, to which nothing refers."),
+        about("What to remove; names are the names of nodes, to which nothing refers.", min_length=1),
     ] = ("doc_strings",)
     of: Annotated[
         tuple[Element, ...] | None,
-        Meta(min_length=1, description="Elements that lose their doc strings and metadata; all by default."),
+        about("Elements that lose their doc strings and metadata; all by default.", min_length=1),
     ] = None
     below: Annotated[
         str | None,
         Role("address"),
-        Meta(description="The address of the element to strip, with all in it, such as /graph or /functions/0."),
+        about("The address of the element to strip, with all in it, such as /graph or /functions/0."),
     ] = None
 
     weights: Annotated[
-        Filling | None,
-        Meta(description="Also replace the elements of big tensors, so that the model runs without its weights."),
+        Filling | None, about("Also replace the elements of big tensors, so that the model runs without its weights.")
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Seed of the random weights.")] = 0
+    seed: Annotated[int, about("Seed of the random weights.", ge=0)] = 0
 
     def change(self, workspace: Workspace) -> Outcome:
         if self.weights is not None:

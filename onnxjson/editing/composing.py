@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.combining import combine
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.extraction import Extraction
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, ValueInfo
@@ -38,11 +37,9 @@ class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
     inputs: Annotated[
         tuple[str, ...] | None,
         Role("tensor"),
-        Meta(description="The values that become inputs; by default the inputs of the model that the outputs need."),
+        about("The values that become inputs; by default the inputs of the model that the outputs need."),
     ] = None
-    outputs: Annotated[
-        tuple[str, ...], Role("tensor"), Meta(min_length=1, description="The values that become outputs.")
-    ]
+    outputs: Annotated[tuple[str, ...], Role("tensor"), about("The values that become outputs.", min_length=1)]
 
     def change(self, workspace: Workspace) -> Outcome:
         outputs = [workspace.value(each) for each in self.outputs]
@@ -71,27 +68,26 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         '{"edit": "combine", "with": "postprocess.onnx.json", "join": ["scores=s", "boxes=b"], "prefix": "post/"}',
     )
 
-    with_: Annotated[
-        str, Role("file"), Meta(min_length=1, description="The other model; in a script, a file next to it.")
-    ] = msgspec.field(name="with")
+    with_: Annotated[str, Role("file"), about("The other model; in a script, a file next to it.", min_length=1)] = (
+        msgspec.field(name="with")
+    )
     join: Annotated[
         tuple[str, ...] | None,
         Role("join"),
-        Meta(description="Values of this model and inputs of the other, as OUT=IN; an empty list joins nothing."),
+        about("Values of this model and inputs of the other, as OUT=IN; an empty list joins nothing."),
     ] = None
     prefix: Annotated[
-        str | None,
-        Meta(description="The prefix of names that exist already; by default the name of the other file and a slash."),
+        str | None, about("The prefix of names that exist already; by default the name of the other file and a slash.")
     ] = None
     outputs: Annotated[
         tuple[str, ...],
         Role("tensor"),
-        Meta(description="The outputs of the result, in order; by default those of both that are not joined."),
+        about("The outputs of the result, in order; by default those of both that are not joined."),
     ] = ()
     inputs: Annotated[
         tuple[str, ...],
         Role("tensor"),
-        Meta(description="The order of the inputs; by default those of this model, then those of the other."),
+        about("The order of the inputs; by default those of this model, then those of the other."),
     ] = ()
 
     def change(self, workspace: Workspace) -> Outcome:

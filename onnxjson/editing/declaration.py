@@ -10,8 +10,8 @@ Python, on the command line, in scripts and in forms::
         words = ("node", "attribute")
         examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
 
-        node: Annotated[str, Role("nodes"), Meta(description="The nodes.")]
-        attribute: Annotated[str, Role("attribute"), Meta(description="The name of the attribute.")]
+        node: Annotated[str, Role("nodes"), about("The nodes.")]
+        attribute: Annotated[str, Role("attribute"), about("The name of the attribute.")]
 
         def change(self, workspace: Workspace) -> Outcome: ...
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, T
 
 import msgspec
 
-from onnxjson.editing.parameters import parameters
+from onnxjson.editing.parameters import about, parameters
 from onnxjson.editing.values import ValueMistakeError, plain_value, same_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import EditError, ParameterError
@@ -84,12 +84,8 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     examples: ClassVar[tuple[str, ...]] = ()
     """Steps of scripts as examples; the help shows them as command lines."""
 
-    expect: Annotated[
-        int | None, msgspec.Meta(ge=0, description="The required number of matches; any other number is an error.")
-    ] = None
-    if_any: Annotated[
-        bool, msgspec.Meta(description="Change nothing if a selector matches nothing; otherwise, that is an error.")
-    ] = False
+    expect: Annotated[int | None, about("The required number of matches; any other number is an error.", ge=0)] = None
+    if_any: Annotated[bool, about("Change nothing if a selector matches nothing; otherwise, that is an error.")] = False
 
     def change(self, workspace: "Workspace") -> Outcome:
         """Change the model of the workspace.

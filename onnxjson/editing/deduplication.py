@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Final, NamedTuple
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.parameters import about
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, ShardingSpec, Tensor
@@ -43,7 +43,7 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
     group: ClassVar = "constants"
     examples: ClassVar = ('{"edit": "deduplicate-initializers"}',)
 
-    least_bytes: Annotated[int, Meta(ge=0, description="Constants with fewer bytes stay.")] = 0
+    least_bytes: Annotated[int, about("Constants with fewer bytes stay.", ge=0)] = 0
 
     def change(self, workspace: Workspace) -> Outcome:
         finder = _Finder(workspace, self.least_bytes)

@@ -2,10 +2,8 @@
 
 from typing import Annotated, ClassVar, Final
 
-from msgspec import Meta
-
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.rewiring import Changes, Known, ResultTypes, Value, dtype_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import find_constant, is_constant
@@ -34,10 +32,8 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
         '{"edit": "delete-node", "node": "/head/Add", "bypass": 0}',
     )
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    bypass: Annotated[
-        int | None, Meta(ge=0, description="The position of the input that replaces the node, from 0.")
-    ] = None
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    bypass: Annotated[int | None, about("The position of the input that replaces the node, from 0.", ge=0)] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         return _Deletion(workspace, workspace.select(self.node), self.bypass, name_of(self)).make()

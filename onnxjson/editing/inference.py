@@ -4,20 +4,14 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.parameters import about
 from onnxjson.editing.partial_inference import inferred_dims
 from onnxjson.editing.type_correction import correct_types, types_that_follow
-from onnxjson.editing.type_relations import (
-    Dims,
-    is_complete,
-    tensor_of,
-    with_shape,
-    with_type,
-)
+from onnxjson.editing.type_relations import Dims, is_complete, tensor_of, with_shape, with_type
 from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible
@@ -197,7 +191,7 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
     group: ClassVar = "shapes"
     examples = ('{"edit": "infer-shapes"}',)
 
-    overwrite: Annotated[bool, Meta(description="Replace types that contradict the inferred ones.")] = False
+    overwrite: Annotated[bool, about("Replace types that contradict the inferred ones.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         inferred = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)

@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node, value_of_node
@@ -39,7 +38,7 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
     words: ClassVar = ("node",)
     examples: ClassVar = ('{"edit": "constants-to-initializers"}',)
 
-    node: Annotated[str | None, Role("nodes"), Meta(description="The nodes; all Constant nodes by default.")] = None
+    node: Annotated[str | None, Role("nodes"), about("The nodes; all Constant nodes by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         if self.node is None:
@@ -98,7 +97,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "initializers-to-constants", "tensor": "axes"}',)
 
-    tensor: Annotated[str | None, Role("tensor"), Meta(description="The initializer; all of them by default.")] = None
+    tensor: Annotated[str | None, Role("tensor"), about("The initializer; all of them by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         index = workspace.index
@@ -155,8 +154,8 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
         '{"edit": "initializers-to-inputs", "tensor": "fc.weight", "save": "fc.weight.npy"}',
     )
 
-    tensor: Annotated[str, Role("tensor"), Meta(description="The constant: an initializer of the main graph.")]
-    save: Annotated[str | None, Role("file"), Meta(min_length=1, description="A new .npy file for its values.")] = None
+    tensor: Annotated[str, Role("tensor"), about("The constant: an initializer of the main graph.")]
+    save: Annotated[str | None, Role("file"), about("A new .npy file for its values.", min_length=1)] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         scope, name = workspace.value(self.tensor)

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.cleaning import Prune
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.name_changes import matching
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.rewiring import dtype_of
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import constant_node
@@ -42,8 +41,8 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
     words: ClassVar = ("tensor", "type")
     examples: ClassVar = ('{"edit": "add-input", "tensor": "mask", "type": "float32[N,128]"}',)
 
-    tensor: Annotated[str, Meta(min_length=1, description="The name of the input; no other value may have it.")]
-    type: Annotated[str, Role("type"), Meta(description="Its type, such as float32[N,3,224,224].")]
+    tensor: Annotated[str, about("The name of the input; no other value may have it.", min_length=1)]
+    type: Annotated[str, Role("type"), about("Its type, such as float32[N,3,224,224].")]
 
     def change(self, workspace: Workspace) -> Outcome:
         index, main = workspace.index, workspace.main
@@ -64,7 +63,7 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-input", "tensor": "mask"}',)
 
-    tensor: Annotated[str, Role("input"), Meta(description="The input: a name, wildcards, or re: and a pattern.")]
+    tensor: Annotated[str, Role("input"), about("The input: a name, wildcards, or re: and a pattern.")]
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph
@@ -103,15 +102,11 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         '{"edit": "add-output", "tensor": "hidden", "type": "float32[N,512]"}',
     )
 
-    tensor: Annotated[
-        str, Role("tensor"), Meta(description="A name or a selector; a pattern may match several values.")
-    ]
+    tensor: Annotated[str, Role("tensor"), about("A name or a selector; a pattern may match several values.")]
     type: Annotated[
-        str | None, Role("type"), Meta(description="Its type; by default the one that the model states or onnx infers.")
+        str | None, Role("type"), about("Its type; by default the one that the model states or onnx infers.")
     ] = None
-    name: Annotated[
-        str | None, Meta(min_length=1, description="The name of the output, for a value in a subgraph.")
-    ] = None
+    name: Annotated[str | None, about("The name of the output, for a value in a subgraph.", min_length=1)] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         values = workspace.values(self.tensor)
@@ -174,8 +169,8 @@ class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-output", "tensor": "aux"}',)
 
-    tensor: Annotated[str, Role("output"), Meta(description="The output: a name, wildcards, or re: and a pattern.")]
-    prune: Annotated[bool, Meta(description="Also remove what no output depends on any more.")] = False
+    tensor: Annotated[str, Role("output"), about("The output: a name, wildcards, or re: and a pattern.")]
+    prune: Annotated[bool, about("Also remove what no output depends on any more.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph

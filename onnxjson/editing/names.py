@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.name_changes import NameRule, name_rule, read_name_table
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.dimensions import dimension_names, with_dimension_names
 from onnxjson.model.display import listed, suggest, visible
@@ -46,26 +46,22 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
 
     kind: Annotated[
         NameKind | None,
-        Meta(
-            description="The kind of name; any: tensors and nodes; input, output: of the model. "
+        about(
+            "The kind of name; any: tensors and nodes; input, output: of the model. "
             "By default the only kind of things that has the name."
         ),
     ] = None
-    from_: Annotated[
-        str | None, Role("name"), Meta(description="The name, or re: and a regular expression for whole names.")
-    ] = field(default=None, name="from")
-    to: Annotated[
-        str | None, Meta(description="The new name; after re: it may refer to groups as \\1 or \\g<name>.")
-    ] = None
-    names: Annotated[dict[str, str] | None, Meta(description="Instead of from and to: old names and new ones.")] = None
+    from_: Annotated[str | None, Role("name"), about("The name, or re: and a regular expression for whole names.")] = (
+        field(default=None, name="from")
+    )
+    to: Annotated[str | None, about("The new name; after re: it may refer to groups as \\1 or \\g<name>.")] = None
+    names: Annotated[dict[str, str] | None, about("Instead of from and to: old names and new ones.")] = None
     mapping: Annotated[
-        str | None, Role("file"), Meta(description="Instead of from and to: a CSV file with old and new names.")
+        str | None, Role("file"), about("Instead of from and to: a CSV file with old and new names.")
     ] = None
-    parts: Annotated[bool, Meta(description="Replace every occurrence of `from` within names.")] = False
+    parts: Annotated[bool, about("Replace every occurrence of `from` within names.")] = False
     within: Annotated[
-        str | None,
-        Role("graph"),
-        Meta(description="The address of the only graph to change, such as /graph or /functions/0."),
+        str | None, Role("graph"), about("The address of the only graph to change, such as /graph or /functions/0.")
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -127,7 +123,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
     group: ClassVar = "nodes"
     examples: ClassVar = ('{"edit": "name-nodes"}',)
 
-    prefix: Annotated[str, Meta(description="The prefix of the new names, before the operator and a number.")] = ""
+    prefix: Annotated[str, about("The prefix of the new names, before the operator and a number.")] = ""
 
     def change(self, workspace: Workspace) -> Outcome:
         model = workspace.model
@@ -156,10 +152,10 @@ class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
     words: ClassVar = ("prefix",)
     examples: ClassVar = ('{"edit": "prefix", "prefix": "encoder/"}',)
 
-    prefix: Annotated[str, Meta(min_length=1, description="The prefix.")]
+    prefix: Annotated[str, about("The prefix.", min_length=1)]
     kinds: Annotated[
         tuple[Literal["tensor", "node", "input", "output", "dim"], ...],
-        Meta(min_length=1, description="The kinds of names; tensors are those that are neither inputs nor outputs."),
+        about("The kinds of names; tensors are those that are neither inputs nor outputs.", min_length=1),
     ] = ("tensor", "node")
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -322,8 +318,8 @@ class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
         '{"edit": "set-name", "node": "@/graph/node/3", "name": "pool"}',
     )
 
-    node: Annotated[str, Role("node"), Meta(description="The node: a name or a selector.")]
-    name: Annotated[str, Meta(description='The new name; "" removes it.')]
+    node: Annotated[str, Role("node"), about("The node: a name or a selector.")]
+    name: Annotated[str, about('The new name; "" removes it.')]
 
     def change(self, workspace: Workspace) -> Outcome:
         ref = workspace.one(self.node)

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.rewiring import (
     Changes,
     Known,
@@ -49,16 +48,14 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         '{"edit": "add-node", "op_type": "Concat", "input": ["a", "b"], "output": ["ab"], "attribute": {"axis": 1}}',
     )
 
-    op_type: Annotated[str, Role("operator"), Meta(min_length=1, description="The operator, such as Relu.")]
-    input: Annotated[tuple[str, ...], Role("tensors"), Meta(description="Its inputs, in order.")] = ()
-    output: Annotated[tuple[str, ...], Role("names"), Meta(min_length=1, description="New names for its outputs.")]
-    attribute: Annotated[dict[str, Any], Meta(description="Its attributes, as in a document.")] = {}  # noqa: RUF012
-    name: Annotated[str | None, Role("name"), Meta(description="The name of the node.")] = None
-    domain: Annotated[str | None, Role("domain"), Meta(description="The domain of the operator.")] = None
-    graph: Annotated[str, Role("graph"), Meta(description="The address of the graph or function to change.")] = "/graph"
-    insert: Annotated[
-        bool, Meta(description="Replace the first input with the first output in all of its consumers.")
-    ] = False
+    op_type: Annotated[str, Role("operator"), about("The operator, such as Relu.", min_length=1)]
+    input: Annotated[tuple[str, ...], Role("tensors"), about("Its inputs, in order.")] = ()
+    output: Annotated[tuple[str, ...], Role("names"), about("New names for its outputs.", min_length=1)]
+    attribute: Annotated[dict[str, Any], about("Its attributes, as in a document.")] = {}  # noqa: RUF012
+    name: Annotated[str | None, Role("name"), about("The name of the node.")] = None
+    domain: Annotated[str | None, Role("domain"), about("The domain of the operator.")] = None
+    graph: Annotated[str, Role("graph"), about("The address of the graph or function to change.")] = "/graph"
+    insert: Annotated[bool, about("Replace the first input with the first output in all of its consumers.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         scope = workspace.scope(self.graph.removeprefix("@"))
@@ -138,12 +135,10 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
         '{"edit": "replace-node", "node": "op:Relu", "op_type": "LeakyRelu", "attribute": {"alpha": 0.1}}',
     )
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    op_type: Annotated[str, Role("operator"), Meta(min_length=1, description="The new operator.")]
-    attribute: Annotated[
-        dict[str, Any] | None, Meta(description="All attributes of the new node, as in a document.")
-    ] = None
-    domain: Annotated[str | None, Role("domain"), Meta(description="The domain of the new operator.")] = None
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    op_type: Annotated[str, Role("operator"), about("The new operator.", min_length=1)]
+    attribute: Annotated[dict[str, Any] | None, about("All attributes of the new node, as in a document.")] = None
+    domain: Annotated[str | None, Role("domain"), about("The domain of the new operator.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         changes: dict[Scope, dict[int, NodeChange]] = {}
@@ -191,11 +186,9 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
         '{"edit": "rewire", "node": "input:image !op:Shape", "input": "image", "tensor": "image_normalised"}',
     )
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    input: Annotated[
-        int | str, Role("input"), Meta(description="The input: its position, from 0, or its current value.")
-    ]
-    tensor: Annotated[str, Role("tensor"), Meta(description='The new value; "" omits the input.')]
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    input: Annotated[int | str, Role("input"), about("The input: its position, from 0, or its current value.")]
+    tensor: Annotated[str, Role("tensor"), about('The new value; "" omits the input.')]
 
     def change(self, workspace: Workspace) -> Outcome:
         refs = workspace.select(self.node)
@@ -246,9 +239,9 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
     words = ("node", "first", "second")
     examples = ('{"edit": "swap-inputs", "node": "op:Sub"}',)
 
-    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
-    first: Annotated[int, Meta(ge=0, description="Position of one input, from 0.")] = 0
-    second: Annotated[int, Meta(ge=0, description="Position of the other.")] = 1
+    node: Annotated[str, Role("nodes"), about("The nodes: a name or a selector.")]
+    first: Annotated[int, about("Position of one input, from 0.", ge=0)] = 0
+    second: Annotated[int, about("Position of the other.", ge=0)] = 1
 
     def change(self, workspace: Workspace) -> Outcome:
         if self.first == self.second:

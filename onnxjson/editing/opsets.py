@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.sandbox import Counts, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
@@ -317,10 +316,10 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
     words = ("version",)
     examples = ('{"edit": "stamp-opset", "version": 17}',)
 
-    version: Annotated[int, Meta(ge=1, description="The new version.")]
-    domain: Annotated[
-        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
-    ] = ""
+    version: Annotated[int, about("The new version.", ge=1)]
+    domain: Annotated[str, Role("domain"), about("The domain of the operator set; by default that of ONNX itself.")] = (
+        ""
+    )
 
     def change(self, workspace: Workspace) -> Outcome:
         domain = operators.plain_domain(self.domain)
@@ -356,10 +355,10 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 
-    version: Annotated[int, Meta(ge=1, description="The new version.")]
-    domain: Annotated[
-        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
-    ] = ""
+    version: Annotated[int, about("The new version.", ge=1)]
+    domain: Annotated[str, Role("domain"), about("The domain of the operator set; by default that of ONNX itself.")] = (
+        ""
+    )
 
     def change(self, workspace: Workspace) -> Outcome:
         converted = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)

@@ -5,7 +5,7 @@ An annotation is one of these types, with ``| None`` if the parameter is optiona
     str  int  float  bool  Literal["a", "b"]  Any (a JSON value)
     tuple[X, ...]  dict[str, X]  int | str
 
-``Annotated[..., Role("node"), msgspec.Meta(description="...", ge=0, min_length=1)]`` adds what a string names, a
+``Annotated[..., Role("node"), about("...", ge=0, min_length=1)]`` adds what a string names, a
 description, and limits. One reader checks values from Python, scripts, the command line and forms.
 """
 
@@ -45,6 +45,11 @@ class Role:
     """Kind of thing that a string names: "nodes", "node", "tensor", "attribute", "type", "shape", "dim", "file" ..."""
 
     name: str
+
+
+def about(description: str, **limits: int) -> msgspec.Meta:
+    """Return the description and the limits of a parameter, such as ``ge=0`` and ``min_length=1``."""
+    return msgspec.Meta(description=description, **limits)
 
 
 class Shape(NamedTuple):

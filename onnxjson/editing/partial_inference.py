@@ -20,17 +20,7 @@ from onnxjson.model.attribute_values import perm_mistake
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Function,
-    Graph,
-    Model,
-    Node,
-    Record,
-    SparseTensor,
-    Tensor,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model.document import Function, Graph, Model, Node, Record, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import Body, rebuild

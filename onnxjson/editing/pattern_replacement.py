@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Meta
 
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.inference import state_types
 from onnxjson.editing.nodes import attributes_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.pattern_sides import Replaced, constant_dtype, packed, prove, typed
 from onnxjson.editing.rewiring import Changes, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.workspace import Workspace
@@ -57,15 +56,13 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         '{"edit": "replace-pattern", "pattern": "Transpose(Transpose($x))", "replacement": "$x"}',
     )
 
-    pattern: Annotated[str, Meta(min_length=1, description="The pattern; `onnxjson find` shows what it matches.")]
-    replacement: Annotated[str, Meta(min_length=1, description="What each match is replaced with.")]
-    node: Annotated[
-        str | None, Role("nodes"), Meta(description="Replace only matches whose last node is one of these.")
-    ] = None
-    keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
-    where_possible: Annotated[bool, Meta(description="Leave matches that cannot be replaced as they are.")] = False
+    pattern: Annotated[str, about("The pattern; `onnxjson find` shows what it matches.", min_length=1)]
+    replacement: Annotated[str, about("What each match is replaced with.", min_length=1)]
+    node: Annotated[str | None, Role("nodes"), about("Replace only matches whose last node is one of these.")] = None
+    keep: Annotated[bool, about("Keep nodes of a match whose outputs are used elsewhere.")] = False
+    where_possible: Annotated[bool, about("Leave matches that cannot be replaced as they are.")] = False
     prove: Annotated[
-        bool, Meta(description="Run both sides of each replacement on the same random inputs; refuse differences.")
+        bool, about("Run both sides of each replacement on the same random inputs; refuse differences.")
     ] = False
 
     def change(self, workspace: Workspace) -> Outcome:

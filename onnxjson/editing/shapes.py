@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.batch import divisors, inputs_alike, resize
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, replace_dimension
 from onnxjson.editing.name_changes import matching
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.reshaped_sizes import follow_sizes
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import dims_of, tensor_of, with_shape
@@ -53,15 +52,15 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
         '{"edit": "set-shape", "shapes": {"left": [1, 3, 64, 64], "right": [1, 3, 64, 64]}}',
     )
 
-    tensor: Annotated[str | None, Role("tensor"), Meta(description="The input, output or value.")] = None
+    tensor: Annotated[str | None, Role("tensor"), about("The input, output or value.")] = None
     shape: Annotated[
-        ShapeText | None, Role("shape"), Meta(description='Its dimensions: sizes, names, or "?" for an unknown one.')
+        ShapeText | None, Role("shape"), about('Its dimensions: sizes, names, or "?" for an unknown one.')
     ] = None
-    shapes: Annotated[
-        dict[str, ShapeText] | None, Meta(description="Instead of tensor and shape: several shapes by names.")
-    ] = None
-    propagate: Annotated[bool, Meta(description="Adapt other types; if false, only the given shapes change.")] = True
-    anyway: Annotated[bool, Meta(description="Set them anyway, and list the incompatible nodes.")] = False
+    shapes: Annotated[dict[str, ShapeText] | None, about("Instead of tensor and shape: several shapes by names.")] = (
+        None
+    )
+    propagate: Annotated[bool, about("Adapt other types; if false, only the given shapes change.")] = True
+    anyway: Annotated[bool, about("Set them anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.shapes is None) == (self.tensor is None) or (self.tensor is None) != (self.shape is None):
@@ -93,16 +92,12 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         '{"edit": "set-dim", "tensor": "input_ids", "axis": 1, "size": "length", "follow": true}',
     )
 
-    dim: Annotated[
-        str | None, Role("dim"), Meta(min_length=1, description="The name of the dimension, or VALUE:AXIS.")
-    ] = None
-    tensor: Annotated[
-        str | None, Role("tensor"), Meta(description="Instead of dim: the value that has the dimension.")
-    ] = None
-    axis: Annotated[int | None, Meta(description="The axis of the tensor; -1 is the last.")] = None
-    size: Annotated[int | str, Meta(ge=0, description='The size, another name, or "?" for unknown.')]
-    follow: Annotated[bool, Meta(description="Follow the axis of an input through all nodes and constants.")] = False
-    anyway: Annotated[bool, Meta(description="Set it anyway, and list the incompatible nodes.")] = False
+    dim: Annotated[str | None, Role("dim"), about("The name of the dimension, or VALUE:AXIS.", min_length=1)] = None
+    tensor: Annotated[str | None, Role("tensor"), about("Instead of dim: the value that has the dimension.")] = None
+    axis: Annotated[int | None, about("The axis of the tensor; -1 is the last.")] = None
+    size: Annotated[int | str, about('The size, another name, or "?" for unknown.', ge=0)]
+    follow: Annotated[bool, about("Follow the axis of an input through all nodes and constants.")] = False
+    anyway: Annotated[bool, about("Set it anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.dim is None) == (self.tensor is None) or (self.tensor is None) != (self.axis is None):
@@ -293,18 +288,15 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
         '{"edit": "transpose-input", "tensor": "image", "reverse": 1}',
     )
 
-    tensor: Annotated[str, Role("input"), Meta(min_length=1, description="The name of the input, or of the output.")]
+    tensor: Annotated[str, Role("input"), about("The name of the input, or of the output.", min_length=1)]
     perm: Annotated[
         tuple[int, ...] | None,
-        Meta(
+        about(
+            "The perm of the Transpose: [0, 3, 1, 2] if an NCHW input becomes NHWC, [0, 2, 3, 1] for an output.",
             min_length=1,
-            description="The perm of the Transpose: [0, 3, 1, 2] if an NCHW input becomes NHWC, "
-            "[0, 2, 3, 1] for an output.",
         ),
     ] = None
-    reverse: Annotated[int | None, Meta(description="The axis of the channels to reverse, in the current layout.")] = (
-        None
-    )
+    reverse: Annotated[int | None, about("The axis of the channels to reverse, in the current layout.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         if self.perm is None and self.reverse is None:

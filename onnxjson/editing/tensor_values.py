@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.rewiring import ResultTypes
 from onnxjson.editing.values import without_spelling
 from onnxjson.editing.workspace import Workspace
@@ -63,20 +62,18 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        Meta(description="The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
+        about("The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
     ]
-    value: Annotated[
-        Any, Role("values"), Meta(description="The elements: one value, a flat list, or lists nested by shape.")
-    ] = None
-    base64: Annotated[str | None, Role("base64"), Meta(description="The elements as base64 of raw_data.")] = None
-    file: Annotated[str | None, Role("file"), Meta(description="A .npy file, or FILE.npz:NAME.")] = None
-    type: Annotated[
-        str | None, Role("type"), Meta(description="Another dtype, or dtype and dims, such as float16[1,3].")
-    ] = None
+    value: Annotated[Any, Role("values"), about("The elements: one value, a flat list, or lists nested by shape.")] = (
+        None
+    )
+    base64: Annotated[str | None, Role("base64"), about("The elements as base64 of raw_data.")] = None
+    file: Annotated[str | None, Role("file"), about("A .npy file, or FILE.npz:NAME.")] = None
+    type: Annotated[str | None, Role("type"), about("Another dtype, or dtype and dims, such as float16[1,3].")] = None
     at: Annotated[
-        str | None, Role("slice"), Meta(min_length=1, description="The only elements to set: 3,17 or 0:2,: (as numpy).")
+        str | None, Role("slice"), about("The only elements to set: 3,17 or 0:2,: (as numpy).", min_length=1)
     ] = None
-    lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
+    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         given = [name for name in _FORMS if getattr(self, name) is not None]
@@ -174,10 +171,10 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        Meta(description="The constant: its name, the output of a Constant, or an address; a pattern for several."),
+        about("The constant: its name, the output of a Constant, or an address; a pattern for several."),
     ]
-    dtype: Annotated[str, Role("dtype"), Meta(description="The new dtype, such as float16.")]
-    lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
+    dtype: Annotated[str, Role("dtype"), about("The new dtype, such as float16.")]
+    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         kind = _parsed(self.dtype, name_of(self), "dtype")

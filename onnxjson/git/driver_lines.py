@@ -143,14 +143,14 @@ def _merge_driver(python: str) -> str:
     3: even if this guard is killed, the file is missing until the merge is written.
     """
     off = '[ "$ONNXJSON_GIT" = off ]'
-    guarded = (
+    script = (
         f"if {off}; then set -- git merge-file -q --marker-size=%L %A %O %B; else exec 3<%A; rm -f %A; fi; "
         f'"$@"; s=$?; {off} && [ $s -gt 0 ] && [ $s -lt 128 ] && exit 1; '
         "case $s in 0|16) exit $s;; "
         '12[67]) echo "onnxjson cannot start: $1; run onnxjson git install again" >&2;; esac; rm -f %A; exit 130'
     )
     started = shlex.quote(python).replace("%", "%%")  # % begins a placeholder of git
-    return f"sh -c '{guarded}' - {started} -I -m onnxjson.git.merge_driver %O /dev/fd/3 %B %L %P %A"
+    return f"sh -c '{script}' - {started} -I -m onnxjson.git.merge_driver %O /dev/fd/3 %B %L %P %A"
 
 
 def _alias(python: str) -> str:

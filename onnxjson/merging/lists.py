@@ -16,14 +16,9 @@ Item = int | tuple[int, int]
 """A member: its position in the base, or the side that adds it and its number there."""
 
 _ORDERED: Final = {
-    (d.Graph, "input"),
-    (d.Graph, "output"),
-    (d.Attribute, "graphs"),
-    (d.Attribute, "tensors"),
-    (d.Attribute, "type_protos"),
-    (d.Attribute, "sparse_tensors"),
-    (d.TensorShape, "dim"),
-}
+    (d.Graph, "input"), (d.Graph, "output"), (d.Attribute, "graphs"), (d.Attribute, "tensors"),
+    (d.Attribute, "type_protos"), (d.Attribute, "sparse_tensors"), (d.TensorShape, "dim"),
+}  # fmt: skip
 """Lists whose order matters; nodes only have to be in topological order."""
 
 _UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)

@@ -9,17 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from onnxjson.merging.lists import Item, ListMerge, is_ambiguous
-from onnxjson.merging.slots import (
-    OURS,
-    THEIRS,
-    Both,
-    Clash,
-    Units,
-    added_key,
-    both_spans,
-    three_way,
-    value_after,
-)
+from onnxjson.merging.slots import OURS, THEIRS, Both, Clash, Units, added_key, both_spans, three_way, value_after
 from onnxjson.model import document as d
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import FIELDS

@@ -59,14 +59,9 @@ _KNOWN: Final[WeakKeyDictionary[Scope, tuple[list[Graph | Function], set[str]]]]
 """For each graph the names of its constants, as long as it and those around it are the same records."""
 
 _FIELDS: Final = {
-    "value": "t",
-    "value_float": "f",
-    "value_floats": "floats",
-    "value_int": "i",
-    "value_ints": "ints",
-    "value_string": "s",
-    "value_strings": "strings",
-}
+    "value": "t", "value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints",
+    "value_string": "s", "value_strings": "strings",
+}  # fmt: skip
 """Attributes of Constant and the fields that hold their values."""
 
 _FIELDS_BY_TYPE: Final = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints", 8: "strings"}

@@ -32,21 +32,13 @@ _EXPRESSION: Final = re.compile(r"[\w\s+*/%(),-]+")
 _IN_PARENTHESES: Final = re.compile(r"(?<!\w)\((\d+)\)")
 
 _OPERATIONS: Final[dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
 _FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Fraction | int]]]] = {
-    "floor": (1, math.floor),
-    "ceil": (1, math.ceil),
-    "ceiling": (1, math.ceil),
-    "Mod": (2, operator.mod),
-    "Max": (0, max),
-    "Min": (0, min),
-}
+    "floor": (1, math.floor), "ceil": (1, math.ceil), "ceiling": (1, math.ceil), "Mod": (2, operator.mod),
+    "Max": (0, max), "Min": (0, min),
+}  # fmt: skip
 """Functions of SymPy, which exporters use -> number of arguments (0: one or more), and what they compute."""
 
 Part = TypeVar("Part", bound=Record)

@@ -260,7 +260,7 @@ class DType(NamedTuple):
     part: int | None = None
     """The number of the type of real and imaginary parts of a complex type."""
     relative: float = 0.0
-    """Relative difference that another order of the same sums may cause; see `onnxjson.running.values`."""
+    """Relative difference that another order of the same sums may cause; see `onnxjson.running.comparisons`."""
     of_scale: float = 0.0
     """The same as a share of the largest element."""
     ir_version: int = 1

@@ -229,7 +229,7 @@ class ChangedUnderneathError(OnnxJsonError):
 
 
 class WorkerError(OnnxJsonError):
-    """The guarded process for native analysis crashed, hung or ran out of memory."""
+    """The sandboxed process for native analysis crashed, hung or ran out of memory."""
 
     exit_code = 76
 

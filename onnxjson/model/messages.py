@@ -15,35 +15,17 @@ from onnxjson.model import document as d
 from onnxjson.model.document import Attribute
 
 _NUMBERS: Final[dict[type[d.Record], tuple[int, ...]]] = {
-    d.Model: (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26),
-    d.OperatorSetId: (1, 2),
-    d.Graph: (1, 2, 5, 10, 11, 12, 13, 14, 15, 16),
-    d.Node: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+    d.Model: (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26), d.OperatorSetId: (1, 2),
+    d.Graph: (1, 2, 5, 10, 11, 12, 13, 14, 15, 16), d.Node: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
     d.Attribute: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 20, 21, 22, 23),
-    d.Tensor: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16),
-    d.Segment: (1, 2),
-    d.StringStringEntry: (1, 2),
-    d.SparseTensor: (1, 2, 3),
-    d.Type: (1, 4, 5, 6, 7, 8, 9),
-    d.TensorType: (1, 2),
-    d.TensorShape: (1,),
-    d.Dimension: (1, 2, 3),
-    d.SequenceType: (1,),
-    d.MapType: (1, 2),
-    d.OptionalType: (1,),
-    d.SparseTensorType: (1, 2),
-    d.OpaqueType: (1, 2),
-    d.NodeDeviceConfiguration: (1, 2, 3),
-    d.ShardingSpec: (1, 2, 3, 4),
-    d.IntIntListEntry: (1, 2),
-    d.ShardedDim: (1, 2),
-    d.SimpleShardedDim: (1, 2, 3),
-    d.ValueInfo: (1, 2, 3, 4),
-    d.TensorAnnotation: (1, 2),
-    d.TrainingInfo: (1, 2, 3, 4),
-    d.Function: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
+    d.Tensor: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16), d.Segment: (1, 2), d.StringStringEntry: (1, 2),
+    d.SparseTensor: (1, 2, 3), d.Type: (1, 4, 5, 6, 7, 8, 9), d.TensorType: (1, 2), d.TensorShape: (1,),
+    d.Dimension: (1, 2, 3), d.SequenceType: (1,), d.MapType: (1, 2), d.OptionalType: (1,), d.SparseTensorType: (1, 2),
+    d.OpaqueType: (1, 2), d.NodeDeviceConfiguration: (1, 2, 3), d.ShardingSpec: (1, 2, 3, 4),
+    d.IntIntListEntry: (1, 2), d.ShardedDim: (1, 2), d.SimpleShardedDim: (1, 2, 3), d.ValueInfo: (1, 2, 3, 4),
+    d.TensorAnnotation: (1, 2), d.TrainingInfo: (1, 2, 3, 4), d.Function: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
     d.DeviceConfiguration: (1, 2, 3),
-}
+}  # fmt: skip
 """The numbers of the fields of each message in onnx.proto, in the order of the fields of its record."""
 
 _ONEOFS: Final = {

@@ -25,14 +25,9 @@ _SHOWN: Final = 8
 Part = TypeVar("Part", bound=d.Record)
 
 _NAMES: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
-    d.Function: ("input", "output"),
-    d.Node: ("input", "output"),
-    d.ValueInfo: ("name",),
-    d.Tensor: ("name",),
-    d.TensorAnnotation: ("tensor_name",),
-    d.ShardingSpec: ("tensor_name",),
-    d.StringStringEntry: ("value",),
-}
+    d.Function: ("input", "output"), d.Node: ("input", "output"), d.ValueInfo: ("name",), d.Tensor: ("name",),
+    d.TensorAnnotation: ("tensor_name",), d.ShardingSpec: ("tensor_name",), d.StringStringEntry: ("value",),
+}  # fmt: skip
 """The fields that have the name of a value, or several names."""
 
 _INSIDE: Final[Mapping[type[d.Record], tuple[str, ...]]] = {

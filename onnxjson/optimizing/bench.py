@@ -12,7 +12,6 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Type
 from onnxjson.model.errors import EvaluationError, FeedError, OnnxJsonError
-from onnxjson.model.index import Index
 from onnxjson.optimizing.passes import Pipeline, Step
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.declaration import is_installed
@@ -20,13 +19,14 @@ from onnxjson.optimizing.passes.measuring import MeasuredPass
 from onnxjson.optimizing.trace_records import size_of
 from onnxjson.optimizing.variants import ORIGINAL, BenchReport, BenchRow, Grid, Variant, verdict_fields
 from onnxjson.running import tasks
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_by_model
+from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of, options_by_model
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR, SPREADS
 from onnxjson.running.sandbox import TIMEOUT, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, RaceTask, Runner, Scored, ScoreTask, Settings, Started, Timed
-from onnxjson.running.values import Tolerance, packed_values
+from onnxjson.running.values import packed_values
 from onnxjson.running.verification import SEEDS, Plan, Verifier
 from onnxjson.running.worker import Worker
 
@@ -174,8 +174,7 @@ class Bench:
         until = time.monotonic() + self._options.timeout
         for subject, input_options in zip(self._subjects, self._input_options, strict=True):
             try:
-                names = [(name,) for name in free_inputs(subject.model)]
-                inputs = Inputs([Index(subject.model)], names, input_options, self._worker)
+                inputs = inputs_of(subject.model, input_options, self._worker)
                 for place, each in enumerate(subject.sets or [DataSet("", {}, {})]):
                     (values,) = inputs.feeds(each.inputs, (self._options.seed, 0), until=until)
                     if not place:

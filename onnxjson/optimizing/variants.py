@@ -20,9 +20,9 @@ from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes import Step, parse_step
 from onnxjson.optimizing.passes.catalogue import split_members
+from onnxjson.running.comparisons import badness, error_share
 from onnxjson.running.model_run import percentile
 from onnxjson.running.tasks import Level, Settings
-from onnxjson.running.values import badness, error_share
 from onnxjson.running.verdicts import Verification
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)

@@ -106,13 +106,9 @@ INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
 
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 _NORMS: Final = {
-    "LayerNormalization": "LayerNorm",
-    "SimplifiedLayerNormalization": "RMSNorm",
-    "RMSNormalization": "RMSNorm",
-    "BatchNormalization": "BatchNorm",
-    "InstanceNormalization": "InstanceNorm",
-    "GroupNormalization": "GroupNorm",
-}
+    "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
+    "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
+}  # fmt: skip
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
 

@@ -89,13 +89,9 @@ def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
     if finding.address:
         location["logicalLocations"] = [{"fullyQualifiedName": visible(finding.address, None)}]
     return {
-        "ruleId": finding.code,
-        "ruleIndex": rule,
-        "level": finding.severity,
-        "message": {"text": _sentence(finding)},
-        "locations": [location],
-        "partialFingerprints": {"onnxjson/v1": _fingerprint(finding)},
-    }
+        "ruleId": finding.code, "ruleIndex": rule, "level": finding.severity, "message": {"text": _sentence(finding)},
+        "locations": [location], "partialFingerprints": {"onnxjson/v1": _fingerprint(finding)},
+    }  # fmt: skip
 
 
 def _fingerprint(finding: Finding) -> str:

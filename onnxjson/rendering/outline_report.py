@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from onnxjson.codecs.node_blocks import runs
 from onnxjson.model.index import NodeRef
 from onnxjson.outline.lines import Line, Outline
 
@@ -53,10 +54,5 @@ def outline_lines(outline: Outline, depth: int | None = None, *, nodes: bool = F
 def _numbers(refs: Iterable[NodeRef]) -> str:
     """Positions as ranges: ``0-3, 7``; those of the graph of the first node."""
     first, *_ = refs = list(refs)
-    runs: list[list[int]] = []
-    for position in sorted(ref.position for ref in refs if ref.scope is first.scope):
-        if runs and runs[-1][1] == position - 1:
-            runs[-1][1] = position
-        else:
-            runs.append([position, position])
-    return ", ".join([str(start) if start == end else f"{start}-{end}" for start, end in runs])
+    positions = [ref.position for ref in refs if ref.scope is first.scope]
+    return ", ".join([str(start) if start == end else f"{start}-{end}" for start, end in runs(positions)])

@@ -37,13 +37,9 @@ def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
     if report.incomplete:
         head["incomplete"] = list(report.incomplete)
     head["summary"] = {
-        "base_nodes": report.nodes.before,
-        "target_nodes": report.nodes.after,
-        "matched_nodes": report.matched,
-        "events": dict(places_of(report.events)),
-        "changes": report.changes,
-        "without_effect": report.without_effect,
-    }
+        "base_nodes": report.nodes.before, "target_nodes": report.nodes.after, "matched_nodes": report.matched,
+        "events": dict(places_of(report.events)), "changes": report.changes, "without_effect": report.without_effect,
+    }  # fmt: skip
     if report.interface:
         head["interface"] = [{"breaking": each.is_breaking, "text": each.text} for each in report.interface]
     if report.costs is not None:

@@ -214,15 +214,15 @@ def table(
     return lines
 
 
-def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> list[str]:
+def columns(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
     """Arrange pairs of a name and a number in as many columns as fit, to be read downwards."""
     if not pairs:
         return []
     pairs = [(visible(name, 1000), number) for name, number in pairs]
     names = max(cells(name) for name, _ in pairs)
     numbers = max(len(number) for _, number in pairs)
-    names = limited(names, width - indent - numbers - GAP)
-    count = max((width - indent + 2 * GAP) // (names + numbers + 3 * GAP), 1)
+    names = limited(names, width - 2 - numbers - GAP)
+    count = max((width - 2 + 2 * GAP) // (names + numbers + 3 * GAP), 1)
     height = -(-len(pairs) // count)
     lines = []
     for row in range(height):
@@ -230,7 +230,7 @@ def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) ->
             padded(shortened_name(name, names), names + GAP) + padded(number, numbers, right=True)
             for name, number in pairs[row::height]
         ]
-        lines.append((" " * indent + (" " * 2 * GAP).join(parts)).rstrip())
+        lines.append(("  " + (" " * 2 * GAP).join(parts)).rstrip())
     return lines
 
 

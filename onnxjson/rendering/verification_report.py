@@ -9,8 +9,8 @@ from typing import Any, Final
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.tables import Line, Span, paragraph, table
 from onnxjson.rendering.values import picked
+from onnxjson.running.comparisons import EXACT, Comparison, Tolerance
 from onnxjson.running.locating import Divergence, Location
-from onnxjson.running.values import EXACT, Comparison, Tolerance
 from onnxjson.running.verdicts import OutputResult, Verification
 
 _PROBLEMS: Final = 3

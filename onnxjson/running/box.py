@@ -1,4 +1,4 @@
-"""The box around native and third-party code: the kernel denies everything that a guarded process does not need.
+"""The box around native and third-party code: the kernel denies everything that a sandboxed process does not need.
 
 A process in the box has no network and starts neither programs nor processes. It can read only the files of Python, of
 its packages and of its job, and writes only in the folder of its job. `onnxjson.running.worker_server` limits its

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from onnxjson.model.system import FORKS
 from onnxjson.running.box import Box, landlock_missing, seccomp_missing
 from onnxjson.running.worker_protocol import Answer, Limits
-from onnxjson.running.worker_server import run_guarded
+from onnxjson.running.worker_server import run_sandboxed
 
 
 class Protection(NamedTuple):
@@ -90,7 +90,7 @@ def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path
         return Answer(outcome="done"), b""
 
     limits = Limits(wall_seconds=10.0, file_bytes=1 << 20, may_start_threads=True)
-    answer, outcome = run_guarded(job, limits, box=Box())
+    answer, outcome = run_sandboxed(job, limits, box=Box())
     if outcome == b"refused":
         return Protection(name, by, True)
     return Protection(name, by, False, reason or outcome.decode() or answer.detail or "nothing refuses it")
@@ -107,6 +107,6 @@ def _try_excess(name: str) -> Protection:
         return Answer(outcome="done"), b""
 
     limits = Limits(memory=2 << 30, wall_seconds=0.3, may_start_threads=True)
-    answer, _ = run_guarded(job, limits, box=None)
+    answer, _ = run_sandboxed(job, limits, box=None)
     is_ended = answer.outcome in ("memory", "time")
     return Protection(name, "limits of the process", is_ended, "" if is_ended else "nothing ends it")

@@ -83,7 +83,7 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
     Args:
         model: the model, or its file; findings of a text have line and column.
         deep: whether to run the checker and the shape inference of onnx too, and to load the model in onnxruntime, in
-            a guarded process.
+            a sandboxed process.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Execute tasks inside the guarded process: run, time, compare and score models; report each result immediately.
+"""Execute tasks inside the sandboxed process: run, time, compare and score models; report each result immediately.
 
 Models are scored by a script of the user. It defines ``def evaluate(run)``, where ``run({"x": array})`` returns the
 outputs by name. It returns ``{"loss": 0.1, "metric": 0.98}``, or these two numbers; further numbers are allowed.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -23,21 +23,15 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.running import tasks
+from onnxjson.running.comparisons import EXACT, Comparison, compare_values
 from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
+from onnxjson.running.rounding import noise_of
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
-from onnxjson.running.values import (
-    EXACT,
-    Comparison,
-    Value,
-    Values,
-    as_array,
-    as_value,
-    compare_values,
-    dtype_of,
-    packed_values,
-    unpacked_values,
-)
+from onnxjson.running.values import Value, Values, as_array, as_value, dtype_of, packed_values, unpacked_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _SIDES: Final = (0, 1)
 
@@ -55,14 +49,12 @@ def execute_task(task: bytes, sanitize: Sanitizer) -> None:
         collected(lambda report: tasks.write_report(report, file)) as emit,
     ):
         match decoded:
-            case tasks.RunTask():
-                _run(decoded, emit, sanitize)
-            case tasks.CompareTask():
-                _compare(decoded, emit, sanitize)
+            case tasks.RunTask() | tasks.CompareTask():
+                _execute(decoded, emit, sanitize)
             case tasks.SeriesTask():
-                for number, run_task in enumerate(decoded.tasks):
+                for number, single in enumerate(decoded.tasks):
                     emit(tasks.Began(task=number))
-                    _run(run_task, emit, sanitize)
+                    _execute(single, emit, sanitize)
             case tasks.RaceTask():
                 run_race(decoded, emit, sanitize)
             case tasks.ScoreTask():
@@ -105,6 +97,13 @@ def _open(
     seconds = time.perf_counter() - started
     emit(tasks.Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
     return model
+
+
+def _execute(task: tasks.SingleTask, emit: Emit, sanitize: Sanitizer) -> None:
+    if isinstance(task, tasks.RunTask):
+        _run(task, emit, sanitize)
+    else:
+        _compare(task, emit, sanitize)
 
 
 def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
@@ -187,6 +186,9 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
             if model is None:
                 return
             models.append(model)
+        rounded = task.rounding and _open(
+            0, task.base, msgspec.structs.replace(task.settings, level=task.rounding), emit, sanitize, names[0]
+        )
         for run, feeds in enumerate(task.feeds):
             results: list[dict[str, Value]] = []
             for side in _SIDES:
@@ -198,17 +200,21 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                     raise
                 except Exception as error:
                     emit(tasks.Failed(run=run, side=side, problem=message_of(error, sanitize)))
-            for number in batch if len(results) == len(_SIDES) else ():
+            if len(results) < len(_SIDES):
+                continue
+            noise = noise_of(rounded, unpacked_values(feeds[0]), results[0], seed=run) if rounded else {}
+            for number in batch:
                 base, target = task.pairs[number]
                 values = results[0][base], results[1][target]
                 dtypes = dtype_of(values[0]), dtype_of(values[1])
-                emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, number, *values), dtypes=dtypes))
+                comparison = _compared(task, number, *values, noise.get(base))
+                emit(tasks.Compared(run=run, pair=number, comparison=comparison, dtypes=dtypes))
 
 
-def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value) -> Comparison:
+def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value, noise: "NDArray[Any] | None") -> Comparison:
     least = task.least[pair] if task.least else EXACT
     if not (task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other)):
-        return compare_values(one, other, task.tolerances, least)
+        return compare_values(one, other, task.tolerances, least, noise)
     comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances, least)
     # Equal numbers of elements also fit after a transposition, which moves them.
     return comparison if comparison.close else msgspec.structs.replace(comparison, problem="another shape")

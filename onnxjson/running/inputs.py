@@ -17,7 +17,7 @@ from onnxjson.model.document import Graph, Model, Node, Tensor, Type
 from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPES, STRING, WIDE_FLOATS
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError, LimitError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index, Scope, index_of
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.types import format_data_type, innermost, shown_type
@@ -102,6 +102,11 @@ def options_by_model(models: Sequence[Model], input_options: InputOptions) -> li
         }
         options.append(msgspec.structs.replace(input_options, **kept))
     return options
+
+
+def inputs_of(model: Model, input_options: InputOptions, worker: Worker) -> "Inputs":
+    """Return the inputs of one model."""
+    return Inputs([index_of(model)], [(name,) for name in free_inputs(model)], input_options, worker)
 
 
 class Inputs:

@@ -1,4 +1,4 @@
-"""Whether onnxruntime loads a model, tried in the guarded process; what no longer loads is not written.
+"""Whether onnxruntime loads a model, tried in the sandboxed process; what no longer loads is not written.
 
 onnxruntime loads the model with its own optimizations, which compute what can be computed in advance and so find
 shapes that do not fit and that the inference of onnx leaves unknown. Then it runs once on random inputs, if that takes
@@ -22,7 +22,7 @@ from onnxjson.model.operators import function_key, operator_key, plain_domain
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import innermost
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
 from onnxjson.running.light_model import with_inputs
 from onnxjson.running.sandbox import MAX_INLINE_BYTES, Outcome, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
@@ -105,10 +105,10 @@ def try_loading(
     """
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
-    with nullcontext(worker) if worker is not None else Worker() as guarded:
-        attempt = _Attempt(folder, guarded, trust_links)
+    with nullcontext(worker) if worker is not None else Worker() as sandbox:
+        attempt = _Attempt(folder, sandbox, trust_links)
         try:
-            guarded.start()
+            sandbox.start()
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
@@ -244,7 +244,7 @@ class _Attempt(NamedTuple):
         """Return random values for each run, and why there are none."""
         runs: list[Values] = []
         problem = ""
-        inputs = Inputs([Index(model)], [(name,) for name in free_inputs(model)], InputOptions(), self.worker)
+        inputs = inputs_of(model, InputOptions(), self.worker)
         for cycle in _RUN_SIZES if has_open_sizes(model) else _RUN_SIZES[:1]:
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]

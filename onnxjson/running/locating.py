@@ -22,10 +22,10 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.outline.places import lines_of
+from onnxjson.running.comparisons import Comparison, error_share
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.tasks import Compared, Failed, Refused
 from onnxjson.running.value_types import tensor_type
-from onnxjson.running.values import Comparison, error_share
 from onnxjson.running.verdicts import Verification
 from onnxjson.running.verification import Trial, Verifier
 

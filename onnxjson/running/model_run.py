@@ -1,4 +1,4 @@
-"""Run models on given or random inputs, in the guarded process; report outputs, times and execution providers."""
+"""Run models on given or random inputs, in the sandboxed process; report outputs, times and execution providers."""
 
 import time
 from collections import Counter
@@ -14,13 +14,13 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Brief, Reported
+from onnxjson.running.comparisons import Comparison, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
 from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
 from onnxjson.running.tasks import (
     Failed,
-    Measured,
     NodeTime,
     Opened,
     Output,
@@ -31,17 +31,7 @@ from onnxjson.running.tasks import (
     Settings,
     Timed,
 )
-from onnxjson.running.values import (
-    Comparison,
-    Tolerance,
-    Value,
-    as_array,
-    as_value,
-    compare_values,
-    dtype_of,
-    packed_values,
-    unpacked_values,
-)
+from onnxjson.running.values import Value, as_array, as_value, dtype_of, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
@@ -163,8 +153,6 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
-    figures: tuple[Measured, ...] = ()
-    """Figures of the requested values in the first run."""
 
     @property
     def outputs(self) -> dict[str, Value]:
@@ -207,7 +195,7 @@ def run(
     profile: int = 0,
     timeout: float = TIMEOUT,
 ) -> RunResult:
-    """Run a model in a guarded process.
+    """Run a model in a sandboxed process.
 
     Args:
         model: the model, or its file.
@@ -274,9 +262,9 @@ def run_cases(
         FeedError: values do not fit its inputs.
     """
     sent = pack_model(model, folder, trust_links=trust_links)
-    with nullcontext(worker) if worker is not None else Worker() as guarded:
+    with nullcontext(worker) if worker is not None else Worker() as sandbox:
         until = time.monotonic() + timeout
-        fed = _feeds(model, guarded, input_options or InputOptions(), sets, (seed, spread, until))
+        fed = _feeds(model, sandbox, input_options or InputOptions(), sets, (seed, spread, until))
         task = RunTask(
             subject=sent.subject,
             settings=settings,
@@ -289,7 +277,7 @@ def run_cases(
             measured=tuple(map(tuple, measured)),
         )
         outcome = execute(
-            guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
+            sandbox, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
         )
     placed = outcome.first(Placed)
     place = (
@@ -308,11 +296,10 @@ def _feeds(
     model: Model, worker: Worker, options: InputOptions, sets: Sequence[DataSet], how: tuple[int, Spread, float]
 ) -> _Feeds:
     seed, spread, until = how
-    index, names = Index(model), list(free_inputs(model))
     fed = _Feeds(sets, [], {})
     for number, data_set in enumerate(sets):
-        inputs = Inputs([index], [(name,) for name in names], options, worker)
-        unknown = [name for name in names if name not in data_set.inputs]
+        inputs = inputs_of(model, options, worker)
+        unknown = [name for name in free_inputs(model) if name not in data_set.inputs]
         if data_set.outputs and unknown:
             raise FeedError(f'{data_set.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
         fed.values.extend(inputs.feeds(data_set.inputs, (seed, number), spread=spread, until=until))
@@ -363,5 +350,4 @@ def _result(
         placement=placement,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
-        figures=tuple(outcome.all(Measured)),
     )

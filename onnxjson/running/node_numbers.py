@@ -4,29 +4,31 @@ The figures of a node are those of its first output. All runs are without optimi
 """
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from onnxjson.model.constants import is_constant_node
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError
 from onnxjson.model.index import Index, Scope
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.loading import MarkedNodes
 from onnxjson.running.locating import batches, locate, value_sizes
 from onnxjson.running.model_run import run_cases
-from onnxjson.running.tasks import Settings
+from onnxjson.running.tasks import Measured, Report, Settings
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
 
 _RUNS: Final = 10
 """Number of profiled runs."""
+
+_TELLS: Final = 1.0
+"""Seconds between numbers that are shown while a model runs."""
 
 Numbers = dict[str, dict[str, float]]
 """What is measured -> address of a node -> number."""
@@ -44,19 +46,25 @@ class Difference(NamedTuple):
 
 
 def node_numbers(
-    model: Model, folder: Path | None, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]
+    model: Model,
+    folder: Path | None,
+    worker: Worker,
+    sets: Sequence[DataSet],
+    dims: Mapping[str, int],
+    on_numbers: Callable[[Numbers], None] = lambda _: None,
 ) -> tuple[Numbers, str]:
     """Run a model; return the numbers of the nodes of its main graph, and what failed, "" if nothing.
 
     Args:
         sets: values of inputs, of which the first are used; others are random.
         dims: sizes of open dimensions, 1 by default.
+        on_numbers: gets those that are known so far, about once a second, in the thread of the caller.
 
     Raises:
         EvaluationError: no engine supports the model, or it fails on these values.
         FeedError: values do not fit its inputs.
     """
-    index, names = Index(model), _own_names(model)
+    index, marked = Index(model), MarkedNodes(model)
     scope = index.main
     if scope is None:
         raise EvaluationError("the model has no graph to run")
@@ -64,30 +72,38 @@ def node_numbers(
     values = {node.output[0]: place for place, node in computing if node.output and node.output[0]}
     sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
     order = list(values)
-    result = run_cases(
-        _named(model, names), folder, sets[:1] or [DataSet("seed 0", {}, {})],
-        input_options=InputOptions(dims=dims), settings=Settings(), profile=_RUNS, worker=worker,
-        measured=[[order[number] for number in batch] for batch in batches(sizes)],
-    )  # fmt: skip
-    if result.cases[0].problem:
-        raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
-    place_of = {name: place for place, name in enumerate(names)}
     columns: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
-    for each in result.profile:
-        if each.name in place_of:
-            columns["ms"][_address(scope, place_of[each.name])] = 1e3 * each.seconds / result.profiled_runs
-    for inner_value in result.figures:
-        address = _address(scope, values[inner_value.name])
-        figures = {
-            "min": inner_value.minimum,
-            "max": inner_value.maximum,
-            "mean": inner_value.mean,
-            "NaN": float(inner_value.nan),
-        }
+    told = time.monotonic()
+
+    def listen(report: Report) -> None:
+        nonlocal told
+        if not isinstance(report, Measured):
+            return
+        address = _address(scope, values[report.name])
+        figures = {"min": report.minimum, "max": report.maximum, "mean": report.mean, "NaN": float(report.nan)}
         for title, value in figures.items():
             if value is not None:
                 columns[title][address] = value
-    return {title: numbers for title, numbers in columns.items() if numbers}, result.problem
+        if time.monotonic() > told + _TELLS:
+            on_numbers(_copied(columns))
+            told = time.monotonic()
+
+    result = run_cases(
+        marked.model, folder, sets[:1] or [DataSet("seed 0", {}, {})],
+        input_options=InputOptions(dims=dims), settings=Settings(), profile=_RUNS, worker=worker,
+        measured=[[order[number] for number in batch] for batch in batches(sizes)], on_report=listen,
+    )  # fmt: skip
+    if result.cases[0].problem:
+        raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
+    addresses = {_address(scope, place) for place in range(len(scope.graph.node))}
+    for each in result.profile:
+        if (address := marked.read(each.name)[1]) in addresses:
+            columns["ms"][address] = 1e3 * each.seconds / result.profiled_runs
+    return _copied(columns), result.problem
+
+
+def _copied(columns: Numbers) -> Numbers:
+    return {title: dict(numbers) for title, numbers in columns.items() if numbers}
 
 
 def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]) -> Difference:
@@ -116,21 +132,3 @@ def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims
 
 def _address(scope: Scope, place: int) -> str:
     return f"{scope.address}/node/{place}"
-
-
-def _own_names(model: Model) -> list[str]:
-    """Return a name for each node that no other one has: its own, if possible."""
-    nodes = (model.graph or Graph()).node
-    counts = Counter([node.name for node in nodes])
-    prefix = "node "
-    while any(name and name.startswith(prefix) for name in counts):
-        prefix += " "
-    return [
-        node.name if node.name and counts[node.name] == 1 else f"{prefix}{place}" for place, node in enumerate(nodes)
-    ]
-
-
-def _named(model: Model, names: Sequence[str]) -> Model:
-    graph = model.graph or Graph()
-    nodes = [msgspec.structs.replace(node, name=name) for node, name in zip(graph.node, names, strict=True)]
-    return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, node=tuple(nodes)))

@@ -39,13 +39,9 @@ EXTENDED: Final = frozenset(_NAMES.split())
 """Operators whose newer versions compute the same as the older ones, for every node that the older ones accept."""
 
 NEWER_VALUES: Final[dict[tuple[str | None, bytes | None], int]] = {
-    ("Pad", b"wrap"): 19,
-    ("Resize", b"half_pixel_symmetric"): 19,
-    ("ScatterElements", b"max"): 18,
-    ("ScatterElements", b"min"): 18,
-    ("ScatterND", b"max"): 18,
-    ("ScatterND", b"min"): 18,
-}
+    ("Pad", b"wrap"): 19, ("Resize", b"half_pixel_symmetric"): 19, ("ScatterElements", b"max"): 18,
+    ("ScatterElements", b"min"): 18, ("ScatterND", b"max"): 18, ("ScatterND", b"min"): 18,
+}  # fmt: skip
 """Operators and values of attributes -> the version that added the value; no schema or adapter of onnx knows these."""
 
 _RESIZE_MODES: Final = 11

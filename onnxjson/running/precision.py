@@ -14,7 +14,7 @@ from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operator_checks import dtype_of_type, produced_dtype
 from onnxjson.model.operators import plain_domain, table_signature
-from onnxjson.running.values import EXACT, Tolerance, looser
+from onnxjson.running.comparisons import EXACT, Tolerance, looser
 
 QUANTIZED: Final = Tolerance(relative=0.02, of_scale=0.01)
 """Tolerance of values behind activations of 8 bits: a rounding that differs moves an element by 1 of 255 steps."""

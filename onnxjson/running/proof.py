@@ -1,7 +1,7 @@
 """Verify rewrites of a diff: evaluate both sides on the same random inputs and compare the results.
 
 A difference proves that a rewrite is wrong; equal results on some inputs only make it plausible that it is right. The
-evidence of an event states the basis of its verdict. Everything runs in the guarded process; the same seed leads to the
+evidence of an event states the basis of its verdict. Everything runs in the sandbox; the same seed leads to the
 same verdicts and figures.
 """
 
@@ -10,20 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.diffing.changes import Region
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
+from onnxjson.running.comparisons import TOLERANCES, Comparison, Tolerance, badness
 from onnxjson.running.engines import INFERENCE_ERROR
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.regions import Elements, NotRunError, Surroundings, UnsettledError
 from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
-from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
-from onnxjson.running.tasks import ENGINES, Engine, RunTask
+from onnxjson.running.sandbox import Outcome, execute_all
+from onnxjson.running.tasks import ENGINES, Compared, CompareTask, Engine, Failed, Opened, Refused, Settings, Subject
 from onnxjson.running.value_types import SIZES
-from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, badness, compare_values
+from onnxjson.running.values import packed_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
 
@@ -31,13 +33,16 @@ PLACES: Final = 8
 """Default for the maximum number of places of one event that are evaluated."""
 
 TIMEOUT: Final = 10.0
-"""Default time limit for the evaluation of one side of a rewrite, in seconds."""
+"""Default time limit for the evaluation of a rewrite, in seconds."""
 
 WIDENINGS: Final = 3
 """Number of times a region that differs is widened by adjacent nodes."""
 
 SHAPE_WIDENINGS: Final = 12
 """The number for regions with values of different shapes: a moved Reshape affects all nodes that it passed."""
+
+_MEMORY: Final = 2 << 30
+"""Bytes that the models of a process may allocate; they are small."""
 
 _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
 
@@ -76,7 +81,7 @@ def prove(
     """Return the diff with a verdict for each event that rewrites nodes.
 
     Args:
-        timeout: time limit for the evaluation of one side, in seconds.
+        timeout: time limit for the evaluation of a rewrite, in seconds.
         places: maximum number of evaluated places of an event, spread over all of them.
     """
     with _worker(timeout) as worker:
@@ -165,76 +170,83 @@ class _Evaluator(NamedTuple):
         self, regions: Mapping[_Member, Region | None], tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
         findings: dict[_Member, _Finding] = {}
-        ready: list[tuple[_Member, Rewrite, tuple[RunTask, RunTask]]] = []
+        ready: list[tuple[_Member, Rewrite, CompareTask]] = []
         for member, region in regions.items():
             try:
                 if region is None:
                     raise NotRunError("no values around it have counterparts")
                 if region.outputs:
-                    ready.append((member, *self._prepare(member, region)))
+                    prepared = rewrite(region, self.sides[0], self.sides[1], (self.seed, *member))
+                    ready.append((member, prepared, self._task(prepared, tolerances)))
                 else:
                     findings[member] = _Finding("equal", "the outputs of these nodes have no consumers")
             except (NotRunError, OnnxJsonError) as error:
                 findings[member] = _not_run(error)
-        results = evaluate_all(self.worker, [each for _, _, both in ready for each in both], timeout=self.timeout)
-        for number, (member, prepared, _) in enumerate(ready):
+        series = [task for _, _, task in ready]
+        outcomes = execute_all(self.worker, series, timeout=self.timeout, memory=_MEMORY)
+        for (member, prepared, _), outcome in zip(ready, outcomes, strict=True):
             try:
-                findings[member] = _judge(prepared, results[2 * number], results[2 * number + 1], tolerances)
+                findings[member] = _judge(prepared, outcome)
             except NotRunError as error:
                 findings[member] = _not_run(error)
         return findings
 
-    def _prepare(self, member: _Member, region: Region) -> tuple[Rewrite, tuple[RunTask, RunTask]]:
-        prepared = rewrite(region, self.sides[0], self.sides[1], (self.seed, *member))
-        base = evaluation_task(prepared.base.model, [run.base for run in prepared.runs], engines=self.engines)
-        target = evaluation_task(prepared.target.model, [run.target for run in prepared.runs], engines=self.engines)
-        return prepared, (base, target)
+    def _task(self, prepared: Rewrite, tolerances: Mapping[str, Tolerance]) -> CompareTask:
+        base, target = [Subject(model=message_bytes(part.model)) for part in (prepared.base, prepared.target)]
+        pairs = tuple(zip(prepared.base.outputs, prepared.target.outputs, strict=True))
+        return CompareTask(
+            base=base,
+            target=target,
+            settings=Settings(engines=tuple(self.engines)),
+            feeds=tuple([(packed_values(run.base), packed_values(run.target)) for run in prepared.runs]),
+            pairs=pairs,
+            batches=(tuple(range(len(pairs))),),
+            tolerances=dict(tolerances),
+        )
 
 
-def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mapping[str, Tolerance]) -> _Finding:
+def _judge(prepared: Rewrite, outcome: Outcome) -> _Finding:
     """Judge the results of both sides; raise NotRunError if they allow no verdict."""
-    for results, side in ((base, "base"), (target, "target")):
-        if results.engine is None:
-            # Nodes that reject their inputs may have a producer that was changed too.
-            kind = UnsettledError if INFERENCE_ERROR in results.problem else NotRunError
-            raise kind(f"the part of the {side}: {results.problem}")
-    ran = _comparable_runs(prepared, base, target)
-    worst, output, conclusive = None, "", False
-    for number in ran:
-        one, other = base.runs[number], target.runs[number]
-        assert not isinstance(one, str)
-        assert not isinstance(other, str)
-        for slot, (name, its) in enumerate(zip(prepared.base.outputs, prepared.target.outputs, strict=True)):
-            comparison = compare_values(one[name], other[its], tolerances)
-            conclusive = conclusive or comparison.conclusive
-            if worst is None or badness(comparison) > badness(worst):
-                worst, output = comparison, prepared.base.requested[slot]
-    if worst is None or not conclusive:
+    refused, engines = outcome.first(Refused), [each.engine for each in outcome.all(Opened)]
+    if refused is not None or outcome.problem:
+        side = len(engines) if refused is None else refused.side
+        problem = f"the evaluation {outcome.problem}" if refused is None else refused.problem
+        where = f"the part of the {('base', 'target')[side]}: " if side < 2 else ""
+        # Nodes that reject their inputs may have a producer that was changed too.
+        raise (UnsettledError if INFERENCE_ERROR in problem else NotRunError)(f"{where}{problem}")
+    ran = _comparable_runs(prepared, {(each.run, each.side): each.problem for each in outcome.all(Failed)})
+    compared = [each for each in outcome.all(Compared) if each.run in ran]
+    if not any([each.comparison.conclusive for each in compared]):
         raise NotRunError("the results have no finite elements to compare")
+    report = max(compared, key=lambda each: badness(each.comparison))
+    worst = report.comparison
     verdict: Verdict = "equal" if worst.equal else "within-tolerance" if worst.close else "different"
     if verdict == "different" and prepared.alone:
         raise UnsettledError(f'the results differ, but the input "{prepared.alone[0]}" has no counterpart')
-    engines = frozenset(each.engine for each in (base, target) if each.engine is not None)
     return _Finding(
         verdict,
         worst.problem or "",
         worst,
-        visible(output),
+        visible(prepared.base.requested[report.pair]),
         runs=len(ran),
         inputs=any(run.base or run.target for run in prepared.runs),
-        engines=engines,
+        engines=frozenset(engines),
         unsettled=verdict == "different",
         reshaped=worst.problem is not None,
     )
 
 
-def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[int]:
-    """Return the runs with sizes that both sides accept; raise UnsettledError if only the base accepts some."""
+def _comparable_runs(prepared: Rewrite, failures: Mapping[tuple[int, int], str]) -> list[int]:
+    """Return the runs with sizes that both sides accept; raise UnsettledError if only the base accepts some.
+
+    Args:
+        failures: why runs failed, by number and side.
+    """
     problem = narrower = ""
     good: list[int] = []
     for sizes in dict.fromkeys(run.sizes for run in prepared.runs):
         numbers = [number for number, run in enumerate(prepared.runs) if run.sizes == sizes]
-        failed = [(isinstance(base.runs[number], str), isinstance(target.runs[number], str)) for number in numbers]
+        failed = [((number, 0) in failures, (number, 1) in failures) for number in numbers]
         ran = [number for number, each in zip(numbers, failed, strict=True) if each == (False, False)]
         if ran and (True, False) not in failed and (False, True) not in failed:
             good += ran
@@ -243,7 +255,7 @@ def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[
             if first or second:
                 only = f"only the {'target' if first else 'base'} accepts"
                 who = "neither side accepts" if first and second else only
-                reason = base.runs[number] if first else target.runs[number]
+                reason = failures[number, 0 if first else 1]
                 problem = problem or f"{who} the random inputs: {reason}"
                 if second and not first:
                     where = ", ".join(map(str, SIZES[sizes]))

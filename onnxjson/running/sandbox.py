@@ -1,4 +1,4 @@
-"""Execute tasks in the guarded process and collect its reports, including those of a process that crashed."""
+"""Execute tasks in the sandboxed process and collect its reports, including those of a process that crashed."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,6 @@ from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running import tasks
 from onnxjson.running.box import readable_by_script
 from onnxjson.running.server_process import scratch_folder
-from onnxjson.running.values import Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import external_paths, in_own_file, internalize
@@ -33,9 +32,6 @@ _MEMORY_SHARE: Final = 64
 
 _ADDRESSES: Final = 8 << 30
 """Address space, at least; libraries reserve more than they use."""
-
-_EVALUATION_MEMORY: Final = 2 << 30
-"""The multiple for `evaluate_all`, whose models are small."""
 
 _BATCH_COUNT: Final = 16
 
@@ -78,7 +74,7 @@ def execute(
     memory: int | None = None,
     trust: bool = False,
 ) -> Outcome:
-    """Execute a task in the guarded process.
+    """Execute a task in the sandboxed process.
 
     Args:
         size: bytes of external data that the task reads from files.
@@ -86,7 +82,7 @@ def execute(
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
     Raises:
-        WorkerError: the guarded process itself does not answer.
+        WorkerError: the sandboxed process itself does not answer.
         LimitError: more bytes than can be sent.
         EvaluationError: a name is not UTF-8.
     """
@@ -133,7 +129,7 @@ def execute(
 
 
 def execute_all(
-    worker: Worker, series: Sequence[tasks.RunTask], *, timeout: float = TIMEOUT, memory: int | None = None
+    worker: Worker, series: Sequence[tasks.SingleTask], *, timeout: float = TIMEOUT, memory: int | None = None
 ) -> list[Outcome]:
     """Execute many tasks in few processes; a task that crashes or hangs does not affect the others.
 
@@ -158,12 +154,13 @@ def execute_all(
     return outcomes
 
 
-def _batch(series: Sequence[tasks.RunTask]) -> list[tasks.RunTask]:
+def _batch(series: Sequence[tasks.SingleTask]) -> list[tasks.SingleTask]:
     """Return the first tasks, as many as fit into one process; at least one."""
-    batch: list[tasks.RunTask] = []
+    batch: list[tasks.SingleTask] = []
     size = 0
     for task in series:
-        size += len(task.subject.model) + sum(map(len, task.feeds))
+        fed = task.feeds if isinstance(task, tasks.RunTask) else [each for pair in task.feeds for each in pair]
+        size += sum([len(subject.model) for subject, _ in _models(task)]) + sum(map(len, fed))
         if batch and size > _BATCH_BYTES:
             break
         batch.append(task)
@@ -179,51 +176,6 @@ def _by_task(reports: Sequence[tasks.Report]) -> list[tuple[tasks.Report, ...]]:
         elif parts:
             parts[-1].append(report)
     return [tuple(each) for each in parts] or [()]
-
-
-class Results(NamedTuple):
-    """Results of evaluating a model on several sets of values."""
-
-    engine: tasks.Engine | None
-    """The engine that evaluated it; None if no engine did."""
-    problem: str
-    """Why no engine did, made visible; "" otherwise."""
-    runs: tuple[Values | str, ...]
-    """For each run the values of the outputs, or why there are none."""
-
-
-def evaluation_task(
-    model: Model, runs: Sequence[Values], *, engines: Sequence[tasks.Engine] = tasks.ENGINES
-) -> tasks.RunTask:
-    """Return the task that evaluates a model, unoptimized, on each of several sets of values."""
-    feeds = tuple([packed_values(values) for values in runs])
-    return tasks.RunTask(
-        subject=tasks.Subject(model=message_bytes(model)), settings=tasks.Settings(engines=tuple(engines)), feeds=feeds
-    )
-
-
-def evaluate_all(worker: Worker, series: Sequence[tasks.RunTask], *, timeout: float) -> list[Results]:
-    """Return the results of all tasks, in their order; see `execute_all`."""
-    outcomes = execute_all(worker, series, timeout=timeout, memory=_EVALUATION_MEMORY)
-    return [_results(len(task.feeds), outcome) for task, outcome in zip(series, outcomes, strict=True)]
-
-
-def _results(count: int, outcome: Outcome) -> Results:
-    if outcome.problem:
-        return Results(None, f"the evaluation {outcome.problem}", ())
-    engine: tasks.Engine | None = None
-    runs: list[Values | str] = ["the run returned nothing"] * count
-    for report in outcome.reports:
-        match report:
-            case tasks.Refused(problem=problem):
-                return Results(None, problem, ())
-            case tasks.Opened():
-                engine = report.engine
-            case tasks.Output():
-                runs[report.run] = unpacked_values(report.values)
-            case tasks.Failed():
-                runs[report.run] = report.problem
-    return Results(engine, "", tuple(runs))
 
 
 @contextmanager
@@ -245,7 +197,7 @@ def _listening(collect: Callable[[], None]) -> Iterator[None]:
 
 
 class PackedModel(NamedTuple):
-    """Model prepared for the guarded process."""
+    """Model prepared for the sandboxed process."""
 
     subject: tasks.Subject
     model: Model
@@ -255,7 +207,7 @@ class PackedModel(NamedTuple):
 
 
 def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) -> PackedModel:
-    """Prepare a model for the guarded process.
+    """Prepare a model for the sandboxed process.
 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
@@ -278,7 +230,8 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
 def _models(task: tasks.Task) -> list[tuple[tasks.Subject, tasks.Settings]]:
     match task:
         case tasks.CompareTask():
-            return [(task.base, task.settings), (task.target, task.target_settings or task.settings)]
+            twice = [(task.base, task.settings)] * (1 if task.rounding is None else 2)
+            return [*twice, (task.target, task.target_settings or task.settings)]
         case tasks.SeriesTask():
             return [found for each in task.tasks for found in _models(each)]
         case tasks.RaceTask():

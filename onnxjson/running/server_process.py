@@ -1,4 +1,4 @@
-"""Process of the server that runs guarded jobs: started, kept for the next worker, ended with all that it started.
+"""Process of the server that runs sandboxed jobs: started, kept for the next worker, ended with all that it started.
 
 Its environment is the variables listed here and no others, the packages of the user, and a folder. Variables configure
 libraries: sympy evaluates ``SYMPY_*`` as Python, onnxsim and onnxruntime write profiles, and the loader of shared
@@ -74,7 +74,7 @@ main()
 
 
 def server_environment() -> dict[str, str]:
-    """Return the variables of the guarded process, which are also all variables of a job that is not trusted."""
+    """Return the variables of the sandboxed process, which are also all variables of a job that is not trusted."""
     return {name: os.environ[name] for name in os.environ if name in _NAMES or name.startswith(_PREFIXES)} | _FIXED
 
 

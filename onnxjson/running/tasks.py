@@ -1,4 +1,4 @@
-"""Tasks for the guarded process, and the reports that it writes while it executes them.
+"""Tasks for the sandboxed process, and the reports that it writes while it executes them.
 
 Reports go to a file, each preceded by its length. So all results up to a crash, a kill or an interruption are kept.
 """
@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Literal
 
 import msgspec
 
-from onnxjson.running.values import Comparison, Tolerance
+from onnxjson.running.comparisons import Comparison, Tolerance
 
 Engine = Literal["onnxruntime", "reference"]
 """Evaluator of models: onnxruntime, or the reference evaluator of onnx."""
@@ -98,12 +98,18 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     least: tuple[Tolerance, ...] = ()
     """The least tolerance of each pair; see `onnxjson.running.precision`."""
     target_settings: Settings | None = None
+    rounding: Level | None = None
+    """Level at which the base shows what rounding does to its results, which is then allowed; see
+    `onnxjson.running.rounding`."""
+
+
+SingleTask = RunTask | CompareTask
 
 
 class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
-    """Run many models one after the other: a new process costs more than a small model."""
+    """Execute many tasks one after the other: a new process costs more than a small model."""
 
-    tasks: tuple[RunTask, ...]
+    tasks: tuple[SingleTask, ...]
 
 
 class Runner(msgspec.Struct, frozen=True, kw_only=True):

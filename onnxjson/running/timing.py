@@ -1,4 +1,4 @@
-"""Time models inside the guarded process: node by node with a profile, or several models side by side."""
+"""Time models inside the sandboxed process: node by node with a profile, or several models side by side."""
 
 import json
 import random

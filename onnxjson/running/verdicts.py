@@ -1,13 +1,19 @@
 """Results of a verification: what was compared, the verdict on each run, and what is not known."""
 
-from typing import ClassVar, Literal
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from onnxjson.model.display import listed, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.methods import Brief, Reported
+from onnxjson.running.comparisons import EXACT, Comparison, Tolerance, badness, furthest, looser, tolerance_of
+from onnxjson.running.coverage import Difference
 from onnxjson.running.tasks import Compared
-from onnxjson.running.values import EXACT, Comparison, Tolerance
+
+_SHOWN: Final = 5
+"""Maximum number of constants that are named one by one."""
 
 Verdict = Literal["equal", "within-tolerance", "different", "failed", "not-compared"]
 """Verdict on a run: equal values, values within the tolerance, other values, a failure of one model, or no values: each
@@ -81,3 +87,49 @@ class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
 def is_told(report: Compared) -> bool:
     """Whether two values had anything to compare; that both are absent is something."""
     return report.comparison.conclusive or report.dtypes == ("nothing", "nothing")
+
+
+def verdict_on(outputs: Sequence[Compared]) -> Verdict:
+    """Return the verdict on a run that has results for all outputs."""
+    if not all(each.comparison.close for each in outputs):
+        return "different"
+    if not any(is_told(each) for each in outputs):
+        return "not-compared"
+    return "equal" if all(each.comparison.equal for each in outputs) else "within-tolerance"
+
+
+def output_result(
+    names: tuple[str, str], by_run: Mapping[int, Compared], tolerances: Mapping[str, Tolerance], least: Tolerance
+) -> OutputResult:
+    """Return the result for an output, from its comparisons by run; `least` is the least tolerance of floats."""
+    if not by_run:
+        return OutputResult(name=names[0], target_name=names[1])
+    reports = list(by_run.values())
+    worst_run, worst = max(by_run.items(), key=lambda each: badness(each[1].comparison))
+    tolerance = tolerance_of(worst.dtypes, tolerances)
+    return OutputResult(
+        name=names[0],
+        target_name=names[1],
+        dtype=" / ".join(dict.fromkeys(worst.dtypes)),
+        tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
+        compared=sum(is_told(each) for each in reports),
+        failed=sum(not each.comparison.close for each in reports),
+        worst=furthest([each.comparison for each in reports]),
+        elements=sum(each.comparison.elements for each in reports),
+        worst_run=worst_run,
+    )
+
+
+def hidden_constants(result: Verification, differing: Mapping[str, Difference]) -> Iterator[str]:
+    """Yield notes on constants that differ though the outputs agree.
+
+    Where optimizers scale a weight, most of its rows differ, and the outputs by rounding; that is not told.
+    """
+    is_same = all(each.worst is None or each.worst.equal for each in result.outputs)
+    hidden = {name: each for name, each in differing.items() if is_same or 2 * len(each.rows) <= each.total}
+    for name, (rows, total) in itertools.islice(hidden.items(), _SHOWN):
+        which = "" if len(rows) == total else f": {listed([*map(str, rows)], 6)}"
+        number = counted(total, "row") if len(rows) == total else f"{len(rows):,} of {total:,} rows"
+        yield f'"{visible(name)}" differs in {number}, and no run shows it{which}'
+    if len(hidden) > _SHOWN:
+        yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, and no run shows it"

@@ -13,11 +13,10 @@ from typing import Final, Self
 
 import msgspec
 
-from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.document import Model, Tensor
-from onnxjson.model.dtypes import WIDE_FLOATS
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
-from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.running.comparisons import EXACT, TOLERANCES, Tolerance, error_share
 from onnxjson.running.coverage import Difference, differences, rows_by_input
 from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
@@ -28,19 +27,17 @@ from onnxjson.running.random_values import LADDER, SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Level, Opened, Refused, Settings
 from onnxjson.running.value_types import ALL_SIZES
-from onnxjson.running.values import (
-    EXACT,
-    TOLERANCES,
-    Tolerance,
-    Value,
-    badness,
-    error_share,
-    furthest,
-    looser,
-    packed_values,
-    tolerance_of,
+from onnxjson.running.values import Value, packed_values
+from onnxjson.running.verdicts import (
+    OutputResult,
+    RunVerdict,
+    Verdict,
+    Verification,
+    hidden_constants,
+    is_told,
+    output_result,
+    verdict_on,
 )
-from onnxjson.running.verdicts import OutputResult, RunVerdict, Verdict, Verification, is_told
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
@@ -51,12 +48,8 @@ DEFAULT: Final = Settings()
 
 _OTHER_SEED: Final = 7919
 
-
 _ROUNDING: Final = 1e-2
 """Share of the largest element up to which a difference can be rounding; see `Verifier._rounded`."""
-
-_SHOWN: Final = 5
-"""Maximum number of constants that are named one by one."""
 
 _REPLACEMENTS: Final = 3
 """Number of times that values which the base rejects are replaced by others."""
@@ -76,7 +69,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     spreads: Sequence[Spread] = SPREADS
     sets: Sequence[DataSet] = ()
     tolerances: Mapping[str, Tolerance] = {}
-    """By name of a dtype; they override `onnxjson.running.values.TOLERANCES`."""
+    """By name of a dtype; they override `onnxjson.running.comparisons.TOLERANCES`."""
     settings: Settings = DEFAULT
     target_settings: Settings | None = None
     timeout: float = TIMEOUT
@@ -102,7 +95,7 @@ def verify(
     settings: Settings = DEFAULT,
     timeout: float = TIMEOUT,
 ) -> Verification:
-    """Verify that two models compute the same, in a guarded process.
+    """Verify that two models compute the same, in a sandboxed process.
 
     Args:
         base: the reference model, or its file.
@@ -110,7 +103,7 @@ def verify(
         seeds: number of sets of random values.
         seed: seed of the first set.
         dims: sizes of open dimensions by name, one or several; each combination is tried.
-        tolerances: by name of a dtype; they override `onnxjson.running.values.TOLERANCES`.
+        tolerances: by name of a dtype; they override `onnxjson.running.comparisons.TOLERANCES`.
         settings: how both models run.
         timeout: time limit for everything, in seconds.
 
@@ -260,33 +253,26 @@ class Verifier:
         ]))  # fmt: skip
 
     def _rounded(self, outcome: Outcome) -> Outcome:
-        """Accept small differences that are no greater than what rounding does to the base.
-
-        That is measured: the base at another level of onnxruntime, on inputs that differ in their last bit. Some models
-        amplify rounding, such as a logarithm of differences: no tolerance of a dtype knows that.
-        """
+        """Accept small differences of elements that rounding changes as much in the base; see `rounding`."""
         far = {
-            (report.run, report.pair): report.comparison
+            (report.run, report.pair)
             for report in outcome.all(Compared)
             if not (report.comparison.close or report.comparison.exact or report.comparison.nonfinite)
             and error_share(report.comparison) <= _ROUNDING
         }
-        runs = sorted({run for run, _ in far})
+        runs, numbers = sorted({run for run, _ in far}), sorted({pair for _, pair in far})
         if not far or outcome.problem or outcome.interrupted or self.plan.tolerances:
             return outcome
+        pairs = self.models.interface.outputs
         again = self.compare(
-            [(self.trials[run].feeds[0], _rounded_feeds(self.trials[run].feeds[0], run)) for run in runs],
-            [(one, one) for one, _ in self.models.interface.outputs],
-            sides=(0, 0),
-            level="all" if self.plan.settings.level == "off" else "off",
+            [self.trials[run].feeds for run in runs], [pairs[number] for number in numbers], rounding=True
         )
-        allowed = {(runs[report.run], report.pair): 2 * report.comparison.excess for report in again.all(Compared)}
-        accepted = {key: comparison for key, comparison in far.items() if comparison.excess <= allowed.get(key, 0)}
-        self._amplifying = {self.models.interface.outputs[pair][0]: None for _, pair in accepted}
+        close = {(runs[each.run], numbers[each.pair]) for each in again.all(Compared) if each.comparison.close} & far
+        self._amplifying = {pairs[pair][0]: None for _, pair in sorted(close)}
         return outcome._replace(reports=tuple([
             msgspec.structs.replace(report, comparison=msgspec.structs.replace(
                 report.comparison, outside=0, stray=report.comparison.stray + report.comparison.outside
-            )) if isinstance(report, Compared) and (report.run, report.pair) in accepted else report
+            )) if isinstance(report, Compared) and (report.run, report.pair) in close else report
             for report in outcome.reports
         ]))  # fmt: skip
 
@@ -302,7 +288,7 @@ class Verifier:
         pairs: Sequence[tuple[str, str]],
         *,
         sides: tuple[int, int] = (0, 1),
-        level: Level | None = None,
+        rounding: bool = False,
         batches: Sequence[Sequence[int]] | None = None,
         reshaped: bool = False,
     ) -> Outcome:
@@ -310,15 +296,13 @@ class Verifier:
 
         Args:
             sides: the two models; the base twice shows whether its results are deterministic.
-            level: level of onnxruntime for the second model, if not that of the plan.
+            rounding: whether what rounding does to the base is allowed.
             batches: pairs that are compared together; all of them if None.
             reshaped: whether values of different shapes with equal numbers of elements are compared.
         """
         one, other = self.packed[sides[0]], self.packed[sides[1]]
         twice = sides[0] == sides[1]
-        settings = self.plan.target_settings if sides[1] else None
-        if level is not None:
-            settings = msgspec.structs.replace(settings or self.plan.settings, level=level)
+        level: Level = "all" if self.plan.settings.level == "off" else "off"
         task = CompareTask(
             base=one.subject,
             target=msgspec.structs.replace(other.subject, seed=_OTHER_SEED) if twice else other.subject,
@@ -329,7 +313,8 @@ class Verifier:
             reshaped=reshaped,
             tolerances={**TOLERANCES, **self.plan.tolerances},
             least=tuple(self._least([pair[0] for pair in pairs], sides[0])),
-            target_settings=settings,
+            target_settings=self.plan.target_settings if sides[1] else None,
+            rounding=level if rounding else None,
         )
         return execute(
             self.worker, task, timeout=self.plan.timeout, on_report=self._on_report, size=max(one.size, other.size)
@@ -379,9 +364,15 @@ class Verifier:
             outputs = [compared[number, pair] for pair in range(len(pairs)) if (number, pair) in compared]
             if len(outputs) < len(pairs) and outcome.interrupted:
                 break
-            runs.append(self._verdict(trial, outputs, failed.get(number), outcome))
+            problem = self._problem(failed.get(number), outcome, is_complete=len(outputs) == len(pairs))
+            verdict: Verdict = "failed" if problem else verdict_on(outputs)
+            runs.append(RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem))
         engines = {each.side: each.engine for each in outcome.all(Opened)}
-        results = [self._output(pair, names, compared) for pair, names in enumerate(pairs)]
+        tolerances, least = {**TOLERANCES, **self.plan.tolerances}, self._least([one for one, _ in pairs])
+        results = [
+            output_result(names, {run: each for (run, its), each in compared.items() if its == pair}, tolerances, floor)
+            for pair, (names, floor) in enumerate(zip(pairs, least, strict=True))
+        ]
         results += [OutputResult(name=name, target_name=None) for name in self.models.interface.missing]
         result = Verification(
             runs=tuple(runs),
@@ -394,45 +385,14 @@ class Verifier:
             notes.append(f"the base fails on {len(useless)} more sets of values, which do not count")
         return msgspec.structs.replace(result, notes=tuple(notes))
 
-    def _verdict(
-        self, trial: Trial, outputs: Sequence[Compared], failed: Failed | None, outcome: Outcome
-    ) -> RunVerdict:
-        verdict: Verdict = "equal"
-        problem = ""
+    def _problem(self, failed: Failed | None, outcome: Outcome, *, is_complete: bool) -> str:
+        """Return why a run has no results to compare; "" if it has."""
         missing = self.models.interface.missing
         if missing:
-            verdict, problem = "failed", f'the target has no output "{visible(missing[0])}"'
-        elif failed is not None:
-            verdict, problem = "failed", f"{_SIDES[failed.side]}: {failed.problem}"
-        elif len(outputs) < len(self.models.interface.outputs):
-            verdict, problem = "failed", f"the run {outcome.problem or 'reported nothing'}"
-        elif not all(each.comparison.close for each in outputs):
-            verdict = "different"
-        elif not any(is_told(each) for each in outputs):
-            verdict = "not-compared"
-        elif not all(each.comparison.equal for each in outputs):
-            verdict = "within-tolerance"
-        return RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem)
-
-    def _output(self, pair: int, names: tuple[str, str], compared: Mapping[tuple[int, int], Compared]) -> OutputResult:
-        by_run = {run: report for (run, its), report in compared.items() if its == pair}
-        if not by_run:
-            return OutputResult(name=names[0], target_name=names[1])
-        reports = list(by_run.values())
-        least = self._least(names[:1])[0]
-        worst_run, worst = max(by_run.items(), key=lambda each: badness(each[1].comparison))
-        tolerance = tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances})
-        return OutputResult(
-            name=names[0],
-            target_name=names[1],
-            dtype=" / ".join(dict.fromkeys(worst.dtypes)),
-            tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
-            compared=sum(is_told(each) for each in reports),
-            failed=sum(not each.comparison.close for each in reports),
-            worst=furthest([each.comparison for each in reports]),
-            elements=sum(each.comparison.elements for each in reports),
-            worst_run=worst_run,
-        )
+            return f'the target has no output "{visible(missing[0])}"'
+        if failed is not None:
+            return f"{_SIDES[failed.side]}: {failed.problem}"
+        return "" if is_complete else f"the run {outcome.problem or 'reported nothing'}"
 
     def _notes(self, result: Verification) -> Iterator[str]:
         interface = self.models.interface
@@ -453,28 +413,14 @@ class Verifier:
         for name in self._amplifying:
             yield (
                 f'"{visible(name)}" differs by rounding: the base itself changes as much when its inputs change '
-                "in their last bit"
+                "in their last bits"
             )
         if not result.failed:
-            yield from self._hidden(result)
+            yield from hidden_constants(result, self._differing)
         if result.engines[0] != result.engines[1] and all(result.engines):
             yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
         if result.failed and not result.is_interrupted:
             yield from self._nondeterminism()
-
-    def _hidden(self, result: Verification) -> Iterator[str]:
-        """Yield notes on constants that differ though the outputs agree.
-
-        Where optimizers scale a weight, most of its rows differ, and the outputs by rounding; that is not told.
-        """
-        is_same = all(each.worst is None or each.worst.equal for each in result.outputs)
-        hidden = {name: each for name, each in self._differing.items() if is_same or 2 * len(each.rows) <= each.total}
-        for name, (rows, total) in itertools.islice(hidden.items(), _SHOWN):
-            which = "" if len(rows) == total else f": {listed([*map(str, rows)], 6)}"
-            number = counted(total, "row") if len(rows) == total else f"{len(rows):,} of {total:,} rows"
-            yield f'"{visible(name)}" differs in {number}, and no run shows it{which}'
-        if len(hidden) > _SHOWN:
-            yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, and no run shows it"
 
     def _nondeterminism(self) -> Iterator[str]:
         """Yield a note for each output of the base that differs between two runs."""
@@ -484,17 +430,3 @@ class Verifier:
         for report in outcome.all(Compared):
             if not report.comparison.close:
                 yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'
-
-
-def _rounded_feeds(feeds: Mapping[str, Value], seed: int) -> dict[str, Value]:
-    """Return inputs whose floating-point numbers differ in their last bit, upwards or downwards at random."""
-    import numpy
-
-    generator = numpy.random.default_rng(seed)
-    rounded: dict[str, Value] = dict(feeds)
-    for name, value in feeds.items():
-        array = to_numpy(value) if isinstance(value, Tensor) and value.data_type in WIDE_FLOATS else None
-        if array is not None:
-            ends = numpy.where(generator.random(array.shape) < 0.5, -numpy.inf, numpy.inf).astype(array.dtype)
-            rounded[name] = from_numpy(numpy.nextafter(array, ends), name)
-    return rounded

@@ -1,4 +1,4 @@
-"""Client of the guarded process: native code runs there, so that no model can crash this process.
+"""Client of the sandboxed process: native code runs there, so that no model can crash this process.
 
 The checker and the shape inference of onnx are C++ that crashes, hangs or fills the memory on some unfinished models.
 `Worker` uses a small server (`onnxjson.running.worker_server`). For each job the server forks a child with limits
@@ -50,7 +50,7 @@ class PassAnswer(NamedTuple):
 
 
 class Worker:
-    """Guarded process, started on first use; use it in a ``with`` statement. Threads wait for each other.
+    """Sandboxed process, started on first use; use it in a ``with`` statement. Threads wait for each other.
 
     A closed worker leaves its server to the next one.
 
@@ -160,10 +160,10 @@ class Worker:
         process is killed. A trusted request runs without the box, with the user's environment variables.
 
         Raises:
-            WorkerError: the guarded process itself does not answer, or the kernel refuses a protection it offers.
+            WorkerError: the sandboxed process itself does not answer, or the kernel refuses a protection it offers.
         """
         if len(blob) > 2 * MESSAGE_BYTES:
-            raise LimitError(f"{len(blob):,} bytes of models and values are more than the guarded process accepts")
+            raise LimitError(f"{len(blob):,} bytes of models and values are more than the sandboxed process accepts")
         environment = trusted_environment() if request.trusted else ()
         request = msgspec.structs.replace(request, folder=os.fsencode(folder.absolute()), environment=environment)
         answer, made = self._exchange(request, blob)

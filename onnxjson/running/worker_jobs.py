@@ -1,4 +1,4 @@
-"""Jobs of the guarded process: native analysis by onnx with its messages as findings, passes and tasks."""
+"""Jobs of the sandboxed process: native analysis by onnx with its messages as findings, passes and tasks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Protocol between the guarded process and its client: typed JSON and bytes, both preceded by their length.
+"""Protocol between the sandboxed process and its client: typed JSON and bytes, both preceded by their length.
 
 Nothing that arrives is executed or unpickled; a message that does not fit its type is refused.
 """

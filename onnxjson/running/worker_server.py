@@ -1,4 +1,4 @@
-"""Server of the guarded process: imports onnx once and forks a child with limits for each job.
+"""Server of the sandboxed process: imports onnx once and forks a child with limits for each job.
 
 Started by `onnxjson.running.worker` with ``python -I``. It has one thread, so forking is safe. A child answers through
 one pipe and prints into another. Whatever happens to the child, the server reports it and continues.
@@ -86,10 +86,10 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
     if not FORKS:
         return _ended(job)
     box = None if request.trusted else Box(tuple(map(os.fsdecode, request.reads)), scratch, request.devices)
-    return run_guarded(job, request.limits, client, box=box)
+    return run_sandboxed(job, request.limits, client, box=box)
 
 
-def run_guarded(
+def run_sandboxed(
     job: Callable[[], tuple[Answer, bytes]], limits: Limits, client: int | None = None, *, box: Box | None = _PLAIN
 ) -> tuple[Answer, bytes]:
     """Run a job in a child of this process and return its answer, or how it ended.

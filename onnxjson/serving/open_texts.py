@@ -1,6 +1,6 @@
 """The texts that an editor has open: lines and columns as the protocol counts them, and what was read and checked.
 
-A short text is read when something about it is asked. A long one is checked in the guarded process, which a keystroke
+A short text is read when something about it is asked. A long one is checked in the sandboxed process, which a keystroke
 ends, and then read here in a thread. Meanwhile the version that was read last, and the changes since, answer what is
 asked at the cursor; what is asked about the whole text waits. Types are inferred last, in the process of the edits.
 """
@@ -300,7 +300,7 @@ class OpenTexts:
         )
 
     async def _check(self, text: str) -> tuple[bool, Sequence[Finding]]:
-        """Check a long text in the guarded process; cancelling this ends the check there."""
+        """Check a long text in the sandboxed process; cancelling this ends the check there."""
         worker, data = Worker(_LIMITS), text.encode("utf-8", "surrogatepass")
 
         def check() -> tuple[bool, Sequence[Finding]]:

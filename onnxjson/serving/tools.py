@@ -176,7 +176,7 @@ class Tools:
         return answer("Saved.", {"file": str(path), "bytes": path.stat().st_size, "notes": notes})
 
     def optimize(self, model: str, passes: list[str], output: str = "") -> str:
-        """Run passes such as onnxsim in guarded processes, and list what each changed. Saves only to `output`."""
+        """Run passes such as onnxsim in sandboxed processes, and list what each changed. Saves only to `output`."""
         place = self._writable(output) if output else None
         for name in passes:
             self.may.require_no_files(parse_step(name).subject)
@@ -187,7 +187,7 @@ class Tools:
         return answer("Done." if place is None else "Done and saved.", _steps(trace))
 
     def verify(self, before: str, after: str) -> str:
-        """Compare the outputs of two models on random inputs, with onnxruntime in a guarded process."""
+        """Compare the outputs of two models on random inputs, with onnxruntime in a sandboxed process."""
         return answer("Outputs compared.", json.loads(verify(before, after).to_json()))
 
     def locate(self, before: str, after: str) -> str:

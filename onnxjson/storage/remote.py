@@ -37,9 +37,10 @@ from onnxjson.model.errors import (
 )
 from onnxjson.model.payloads import PROVIDERS
 from onnxjson.storage import safetensors
+from onnxjson.storage.identity import called
 from onnxjson.storage.saving import save_file, system_errors
 from onnxjson.storage.store import Store, discard, take_entry
-from onnxjson.storage.urls import LOCAL, RemotePath, is_url, shown
+from onnxjson.storage.urls import LOCAL, is_url, shown
 
 CACHE_BYTES: Final = 10 * 10**9
 """Maximum bytes of all copies, unless the environment variable ONNXJSON_CACHE_BYTES has another number."""
@@ -74,7 +75,7 @@ def open_url(url: str) -> Path:
     if copy is None:
         copy = _copies[url] = _Copy(url)
         copy.fetch_for_reader()
-    return RemotePath(copy.path)
+    return called(copy.path, shown(url))
 
 
 def open_next_to(folder: Path, parts: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from pathlib import Path, PosixPath
+from pathlib import Path
 from typing import Final
 
 from onnxjson.model.display import visible
@@ -22,17 +22,6 @@ def is_url(text: str) -> bool:
 def shown(url: str) -> str:
     """The URL without what may be secret in it: user, password and query."""
     return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
-
-
-class RemotePath(PosixPath):
-    """The path of the local file for a URL, which is its text."""
-
-    def __str__(self) -> str:
-        url = LOCAL.get(super().__str__())
-        return super().__str__() if url is None else shown(url)
-
-    def __fspath__(self) -> str:
-        return str(super().__str__())
 
 
 def refuse_writing(name: str | Path) -> None:

@@ -11,14 +11,9 @@ from typing import Final
 from tests.benchmarks.tools import HERE
 
 PACKAGES: Final = {
-    "onnxsim": "onnxsim",
-    "onnxoptimizer": "onnxoptimizer",
-    "onnxslim": "onnxslim",
-    "onnxscript": "onnxscript",
-    "ort-basic": "onnxruntime",
-    "ort-extended": "onnxruntime",
-    "ort-all": "onnxruntime",
-}
+    "onnxsim": "onnxsim", "onnxoptimizer": "onnxoptimizer", "onnxslim": "onnxslim", "onnxscript": "onnxscript",
+    "ort-basic": "onnxruntime", "ort-extended": "onnxruntime", "ort-all": "onnxruntime",
+}  # fmt: skip
 """The optimizers of `optimizing`, and the package of each."""
 
 LONGEST_RUN: Final = 600.0

@@ -16,10 +16,11 @@ from onnx.backend.test.case.test_case import TestCase
 
 import onnxjson
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.running.comparisons import TOLERANCES, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet, value_of_message
-from onnxjson.running.sandbox import TIMEOUT, Results, evaluate_all, pack_model
-from onnxjson.running.tasks import RunTask, Settings
-from onnxjson.running.values import TOLERANCES, Tolerance, Value, as_value, compare_values, leaves, packed_values
+from onnxjson.running.sandbox import Outcome, execute_all, pack_model
+from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
+from onnxjson.running.values import Value, as_value, leaves, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 
 BATCH: Final = 100
@@ -62,18 +63,20 @@ def judged(found: Sequence[TestCase], worker: Worker) -> Iterator[Verdict]:
         for case, each in zip(batch, sets, strict=True):
             subject = pack_model(onnxjson.from_proto(_readable(case)), None).subject
             tasks.append(RunTask(subject=subject, settings=SETTINGS, feeds=(packed_values(each.inputs),)))
-        results = evaluate_all(worker, tasks, timeout=TIMEOUT)
-        for case, each, result in zip(batch, sets, results, strict=True):
+        outcomes = execute_all(worker, tasks)
+        for case, each, outcome in zip(batch, sets, outcomes, strict=True):
             values = [*each.inputs.values(), *each.outputs.values()]
-            yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(case, each, result))
+            yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(case, each, outcome))
 
 
-def _outcome(case: TestCase, each: DataSet, result: Results) -> tuple[str, str]:
-    if result.engine is None:
-        return "cannot load", result.problem
-    (outputs,) = result.runs
-    if isinstance(outputs, str):
-        return "cannot load" if "NOT_IMPLEMENTED" in outputs else "fail", outputs
+def _outcome(case: TestCase, each: DataSet, outcome: Outcome) -> tuple[str, str]:
+    refused, failed, output = outcome.first(Refused), outcome.first(Failed), outcome.first(Output)
+    if refused is not None or outcome.problem or outcome.first(Opened) is None:
+        return "cannot load", outcome.problem if refused is None else refused.problem
+    if output is None:
+        problem = "the run returned nothing" if failed is None else failed.problem
+        return "cannot load" if "NOT_IMPLEMENTED" in problem else "fail", problem
+    outputs = unpacked_values(output.values)
     for name, expected in each.outputs.items():
         comparison = compare_values(expected, outputs.get(name), _tolerances(case))
         if not comparison.close:

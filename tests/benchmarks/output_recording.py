@@ -37,9 +37,7 @@ class Rule(NamedTuple):
 
 RULES: Final = (
     Rule(
-        "seconds in JSON",
-        re.compile(r'"((?:\w+_)?seconds|start|offline_start)": ?\d+\.\d+(?:e-?\d+)?'),
-        r'"\1": 0.0',
+        "seconds in JSON", re.compile(r'"((?:\w+_)?seconds|start|offline_start)": ?\d+\.\d+(?:e-?\d+)?'), r'"\1": 0.0'
     ),
     Rule("durations in sentences and tables", re.compile(r" *\b\d[\d,.]*\s(?:ns|us|µs|ms|s|min)\b"), " TIME"),
 )

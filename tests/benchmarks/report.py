@@ -118,15 +118,9 @@ def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
         share = f"{1 - new.seconds / existing.seconds:.0%}" if new.runs and existing.runs else ""
         rows.append([title, *_time(new), *_time(existing), share, _megabytes(new), _megabytes(existing)])
     head = [
-        "onnxjson convert",
-        "new file: s",
-        "cpu s",
-        "existing file: s",
-        "cpu s",
-        "verification",
-        "new: peak MB",
+        "onnxjson convert", "new file: s", "cpu s", "existing file: s", "cpu s", "verification", "new: peak MB",
         "existing: peak MB",
-    ]
+    ]  # fmt: skip
     return table("A file that is there is replaced", head, rows)
 
 

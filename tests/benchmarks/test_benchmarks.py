@@ -19,15 +19,8 @@ from tests.benchmarks.tools import HERE, TOOLS, python
 def test_quick_run_prints_every_table_and_every_model_comes_back(tmp_path: Path) -> None:
     names = ("nodes-1k", "replace")
     command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "tests.benchmarks",
-        "--quick",
-        "--repeat",
-        "1",
-        "--output",
-        tmp_path / "out.md",
-    ]
+        sys.executable, "-m", "tests.benchmarks", "--quick", "--repeat", "1", "--output", tmp_path / "out.md",
+    ]  # fmt: skip
     for name in names:
         command += ["--only", name]
     run = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, encoding="utf-8", check=False)

@@ -197,10 +197,7 @@ def test_invalid_node_breaks_off_no_check(tmp_path: Path) -> None:
 
 
 def test_graph_is_not_needed() -> None:
-    assert {finding.code for finding in lint(Subject(Model(graph=Graph())), RULES, strict=True)} >= {
-        "ONJ112",
-        "ONJ116",
-    }
+    assert {finding.code for finding in lint(Subject(Model(graph=Graph())), RULES, strict=True)} >= {"ONJ112", "ONJ116"}
 
 
 def test_what_constants_compute_is_counted_once() -> None:

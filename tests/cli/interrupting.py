@@ -1,4 +1,4 @@
-"""Commands that are interrupted while the guarded process is at work."""
+"""Commands that are interrupted while the sandboxed process is at work."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.cli.running import command_line
 
 
 def interrupted(folder: Path, count: int, mark: bytes, *arguments: str | Path) -> tuple[int, dict[str, Any], str]:
-    """What a command prints that is interrupted as soon as the guarded process has told `mark` so many times."""
+    """What a command prints that is interrupted as soon as the sandboxed process has told `mark` so many times."""
     environment = {**os.environ, "TMPDIR": str(folder)}
     process = subprocess.Popen(
         command_line(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

@@ -10,12 +10,7 @@ from onnxjson.codecs.reading.model import looks_like_proto_json
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.model import document as d
 from onnxjson.model.errors import DecodeError
-from tests.codecs.documents import (
-    DOCUMENT,
-    codes,
-    model,
-    node,
-)
+from tests.codecs.documents import DOCUMENT, codes, model, node
 
 
 def test_a_key_that_stands_is_a_field_that_is_present() -> None:
@@ -37,18 +32,11 @@ def test_an_integer_may_be_spelled_in_any_way(spelled: str) -> None:
 @pytest.mark.parametrize(
     ("spelled", "code"),
     [
-        ("8.5", "wrong-type"),
-        ("true", "wrong-type"),
-        ("null", "wrong-type"),
-        ("[8]", "wrong-type"),
-        ('"8.0"', "wrong-type"),
-        ('" 8"', "wrong-type"),
-        ("9223372036854775808", "out-of-range"),
-        ('"-9223372036854775809"', "out-of-range"),
-        ("1e16", "bad-number"),
-        ("-0", "minus-zero"),
+        ("8.5", "wrong-type"), ("true", "wrong-type"), ("null", "wrong-type"), ("[8]", "wrong-type"),
+        ('"8.0"', "wrong-type"), ('" 8"', "wrong-type"), ("9223372036854775808", "out-of-range"),
+        ('"-9223372036854775809"', "out-of-range"), ("1e16", "bad-number"), ("-0", "minus-zero"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_integer_is_refused(spelled: str, code: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(f'{{"format": "onnxjson/1", "ir_version": {spelled}}}'.encode())

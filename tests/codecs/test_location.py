@@ -24,30 +24,21 @@ def line_of(address: str, text: bytes = DOCUMENT) -> str:
 @pytest.mark.parametrize(
     ("address", "starts"),
     [
-        ("", "{"),
-        ("/ir_version", "10,"),
-        ("/graph/name", '"main_graph"'),
-        ("/graph/node/0", '{"op_type": "Gemm"'),
-        ("/graph/node/0/input/1", '"weight"'),
-        ("/graph/node/0/attribute/alpha", "0.5"),
-        ("/graph/node/0/attribute/alpha/f", "0.5"),
-        ("/graph/node/0/attribute/#1", "1"),
+        ("", "{"), ("/ir_version", "10,"), ("/graph/name", '"main_graph"'), ("/graph/node/0", '{"op_type": "Gemm"'),
+        ("/graph/node/0/input/1", '"weight"'), ("/graph/node/0/attribute/alpha", "0.5"),
+        ("/graph/node/0/attribute/alpha/f", "0.5"), ("/graph/node/0/attribute/#1", "1"),
         ("/graph/node/1/attribute/limit/f", "6.0}"),
         ("/graph/node/2/attribute/else_branch/g/node/0/input/0", '"gelu"'),
         ("/graph/node/2/attribute/else_branch/g/output/0", '{"name": "else_y"}'),
-        ("/graph/initializer/0/dims/1", '"float32[4,4]"'),
-        ("/graph/initializer/0/raw_data", "["),
+        ("/graph/initializer/0/dims/1", '"float32[4,4]"'), ("/graph/initializer/0/raw_data", "["),
         ("/graph/initializer/2/raw_data", '"AQIDBA=="'),
         ("/graph/input/0/type/tensor_type/shape/dim/1", '"float32[N,4]"'),
         ("/graph/node/0/metadata_props/0", '["node", "hidden"'),
         ("/graph/value_info/0/metadata_props/0/value", '["value_info", "hidden"'),
-        ("/metadata_props/0", '"a person"'),
-        ("/metadata_props/0/value", '"a person"'),
-        ("/opset_import/1/version", "1}"),
-        ("/graph/node/99", "["),
-        ("/functions/0", "{"),
+        ("/metadata_props/0", '"a person"'), ("/metadata_props/0/value", '"a person"'),
+        ("/opset_import/1/version", "1}"), ("/graph/node/99", "["), ("/functions/0", "{"),
     ],
-)
+)  # fmt: skip
 def test_the_address_leads_to_its_text(address: str, starts: str) -> None:
     assert line_of(address).startswith(starts)
 
@@ -58,12 +49,7 @@ def test_lists_tags_and_full_forms_are_seen_through() -> None:
         "metadata_props": [["k", "v"]],
         "graph": {
             "node": [
-                {
-                    "attribute": [
-                        {"name": "a/b", "type": "GRAPH", "g": {"name": "first"}},
-                        {"name": "2", "i": 3},
-                    ]
-                },
+                {"attribute": [{"name": "a/b", "type": "GRAPH", "g": {"name": "first"}}, {"name": "2", "i": 3}]},
                 {"attribute": {"x": {"AttributeProto": {"t": {"dims": [7]}}}, "y": {"GRAPHS": [{"name": "second"}]}}},
             ]
         },

@@ -162,18 +162,11 @@ def test_bytes_of_any_length_are_read(length: int) -> None:
 @pytest.mark.parametrize(
     ("text", "data"),
     [
-        ("-0", "00000080"),
-        ("-0.0", "00000080"),
-        ('"-0.0"', "00000080"),
-        ("1", "0000803f"),
-        ('"1.5"', "0000c03f"),
-        ('"NaN"', "0000c07f"),
-        ('"-Infinity"', "000080ff"),
-        ("3.4028235e+38", "ffff7f7f"),
-        ("-3.4028235e+38", "ffff7fff"),
-        ("1e-50", "00000000"),
+        ("-0", "00000080"), ("-0.0", "00000080"), ('"-0.0"', "00000080"), ("1", "0000803f"), ('"1.5"', "0000c03f"),
+        ('"NaN"', "0000c07f"), ('"-Infinity"', "000080ff"), ("3.4028235e+38", "ffff7f7f"),
+        ("-3.4028235e+38", "ffff7fff"), ("1e-50", "00000000"),
     ],
-)
+)  # fmt: skip
 def test_floats_are_read_as_they_were_meant(text: str, data: str) -> None:
     attribute = attribute_of('{"f": @, "floats": [@]}', text)
     assert struct.pack("<f", attribute.f).hex() == struct.pack("<f", attribute.floats[0]).hex() == data
@@ -222,22 +215,10 @@ REFUSED = {
     "integer with underscore": ('{"initializer": [{"dims": ["1_0"]}]}', "wrong-type", 'found the string "1_0"'),
     "fraction": ('{"initializer": [{"dims": [1.5]}]}', "wrong-type", "found the number 1.5"),
     "bool for integer": ('{"initializer": [{"dims": [true]}]}', "wrong-type", "found true"),
-    "negative unsigned": (
-        '{"initializer": [{"uint64Data": ["-1"]}]}',
-        "out-of-range",
-        '"-1" is out of range for',
-    ),
-    "float32 too large": (
-        '{"initializer": [{"floatData": [3.5e38]}]}',
-        "bad-number",
-        "found 3.5e38, expected",
-    ),
+    "negative unsigned": ('{"initializer": [{"uint64Data": ["-1"]}]}', "out-of-range", '"-1" is out of range for'),
+    "float32 too large": ('{"initializer": [{"floatData": [3.5e38]}]}', "bad-number", "found 3.5e38, expected"),
     "float as text": ('{"initializer": [{"floatData": ["1e999"]}]}', "bad-number", "found 1e999, expected a number"),
-    "float with underscore": (
-        '{"initializer": [{"doubleData": ["1_0"]}]}',
-        "bad-number",
-        "found 1_0, expected",
-    ),
+    "float with underscore": ('{"initializer": [{"doubleData": ["1_0"]}]}', "bad-number", "found 1_0, expected"),
     "Python's infinity": ('{"initializer": [{"doubleData": ["inf"]}]}', "bad-number", "found inf, expected a number"),
     "float64 too large": (
         '{"initializer": [{"doubleData": [1e999]}]}',

@@ -55,10 +55,7 @@ def test_the_domain_of_a_node_chooses_the_table() -> None:
         ({"TENSORS": [{}]}, d.Attribute(name="a", type=9, tensors=(d.Tensor(),))),
         ({"GRAPH": {}}, d.Attribute(name="a", type=5, g=d.Graph())),
         ({"GRAPHS": [{}]}, d.Attribute(name="a", type=10, graphs=(d.Graph(),))),
-        (
-            {"TYPE_PROTO": "float32"},
-            d.Attribute(name="a", type=13, tp=d.Type(tensor_type=d.TensorType(elem_type=1))),
-        ),
+        ({"TYPE_PROTO": "float32"}, d.Attribute(name="a", type=13, tp=d.Type(tensor_type=d.TensorType(elem_type=1)))),
         ({"TYPE_PROTOS": [{}]}, d.Attribute(name="a", type=14, type_protos=(d.Type(),))),
         (
             {"SPARSE_TENSOR": {"values": {}, "dims": [2]}},

@@ -6,12 +6,7 @@ import pytest
 
 from onnxjson.codecs.reading.exact_reader import read
 from onnxjson.model import document as d
-from tests.codecs.documents import (
-    codes,
-    graph,
-    model,
-    node,
-)
+from tests.codecs.documents import codes, graph, model, node
 
 
 def test_pairs_are_an_object_or_a_list() -> None:

@@ -12,11 +12,7 @@ from onnxjson.model import document as d
 from onnxjson.model.elements import pack
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.payloads import Payload
-from tests.codecs.documents import (
-    codes_of_tensor,
-    float32,
-    tensor,
-)
+from tests.codecs.documents import codes_of_tensor, float32, tensor
 
 
 def test_values_become_raw_data() -> None:
@@ -48,14 +44,9 @@ def test_storage_names_the_typed_field() -> None:
 
 
 INEXACT = [
-    "9007199254740993.0",
-    "-9007199254740993e0",
-    "1e18",
-    "9007199254740991.4",
-    "1.00000000000000001",
-    "1e-400",
+    "9007199254740993.0", "-9007199254740993e0", "1e18", "9007199254740991.4", "1.00000000000000001", "1e-400",
     "1e-99999999999999999999",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", INEXACT)
@@ -87,13 +78,9 @@ def test_counts_are_said_in_plain_words(shape: str, values: str, message: str) -
 
 def test_a_number_with_a_point_or_exponent_is_the_integer_that_it_spells_exactly() -> None:
     numbers = [
-        "9007199254740992.0",
-        "-9007199254740992.000e0",
-        "90071992547409910e-1",
-        "1e3",
-        "0.0",
+        "9007199254740992.0", "-9007199254740992.000e0", "90071992547409910e-1", "1e3", "0.0",
         "1" + "0" * 400 + "e-400",
-    ]
+    ]  # fmt: skip
     text = document_of_tensor(f'{{"name": "w", "type": "int64[6]", "values": [{", ".join(numbers)}]}}')
     graph = onnxjson.loads(text).graph
     assert graph is not None
@@ -140,14 +127,7 @@ def test_values_are_nested_by_shape() -> None:
     assert tensor(type="int8[1,1,1,1,1,1,1,1]", values=deep).raw_data == b"\x01"
     assert tensor(type="int8[1,1,1,1,1,1,1,1,2]", values=[1, 2]).raw_data == b"\x01\x02"
     assert tensor(type="int8[3,0]", values=[]).raw_data == b""
-    for shape, values in {
-        "[]": [1],
-        "[1]": 1,
-        "[2]": [1],
-        "[2,1]": [1, 2],
-        "[2,2]": [[1, 2], [1]],
-        "[0]": [1],
-    }.items():
+    for shape, values in {"[]": [1], "[1]": 1, "[2]": [1], "[2,1]": [1, 2], "[2,2]": [[1, 2], [1]], "[0]": [1]}.items():
         assert codes_of_tensor(type=f"int8{shape}", values=values)[0] in ("wrong-type", "wrong-count")
 
 
@@ -193,23 +173,12 @@ def test_a_tensor_that_cannot_be_is_refused(keys: Any, code: str) -> None:
 
 def test_the_full_form_holds_what_the_short_form_cannot() -> None:
     full = {
-        "dims": [-1, 2],
-        "data_type": 99,
-        "segment": {"begin": 1, "end": "2"},
-        "float_data": [0.5, "NaN"],
-        "int32_data": [1, -1],
-        "string_data": ["a"],
-        "int64_data": ["9007199254740993"],
-        "name": "n",
-        "raw_data": {"base64": "AQ=="},
-        "double_data": [0.1],
-        "uint64_data": [str(2**64 - 1)],
-        "doc_string": "doc",
-        "external_data": [["location", "x"]],
-        "data_location": "DEFAULT",
-        "metadata_props": {"k": "v"},
+        "dims": [-1, 2], "data_type": 99, "segment": {"begin": 1, "end": "2"}, "float_data": [0.5, "NaN"],
+        "int32_data": [1, -1], "string_data": ["a"], "int64_data": ["9007199254740993"], "name": "n",
+        "raw_data": {"base64": "AQ=="}, "double_data": [0.1], "uint64_data": [str(2**64 - 1)], "doc_string": "doc",
+        "external_data": [["location", "x"]], "data_location": "DEFAULT", "metadata_props": {"k": "v"},
         "unknown_fields": "+AMB",
-    }
+    }  # fmt: skip
     assert tensor(**full) == d.Tensor(
         dims=(-1, 2),
         data_type=99,

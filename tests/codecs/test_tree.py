@@ -42,29 +42,11 @@ def test_comments_and_trailing_commas_go_the_fast_way() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"",
-        b"[1,,2]",
-        b"[,]",
-        b"[1 2]",
-        b"{,}",
-        b'{"a":,}',
-        b'{"a": 1, "a": 2}',
-        b"[-0]",
-        b"[1e999]",
-        b"[NaN]",
-        b"[-Infinity]",
-        rb'["\ud800"]',
-        b'["\xff"]',
-        b'["a\tb"]',
-        b"\xef\xbb\xbf[]",
-        b"[" * 257 + b"]" * 257,
-        b"[" * 1_000_000,
-        b"[1] 2",
-        b"[" + b"9" * 5000 + b"]",
-        b"[1, // no end",
-        b"{'a': 1}",
+        b"", b"[1,,2]", b"[,]", b"[1 2]", b"{,}", b'{"a":,}', b'{"a": 1, "a": 2}', b"[-0]", b"[1e999]", b"[NaN]",
+        b"[-Infinity]", rb'["\ud800"]', b'["\xff"]', b'["a\tb"]', b"\xef\xbb\xbf[]", b"[" * 257 + b"]" * 257,
+        b"[" * 1_000_000, b"[1] 2", b"[" + b"9" * 5000 + b"]", b"[1, // no end", b"{'a': 1}",
     ],
-)
+)  # fmt: skip
 def test_whatever_has_to_be_reported_is_left_to_the_scanner(text: bytes) -> None:
     assert tree.parse(text) == (False, None)
     assert scan(text).mistakes

@@ -65,22 +65,17 @@ def test_what_is_wrong_is_named_with_its_place(data: bytes, error: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        _node(b"\x22\x04Relu\x0a\x01x"),
-        _node(b"\x22\x04Relu\x22\x04Relu"),
-        _node(b"\x22\x84\x00Relu"),
-        b"\x08\x88\x00",
-        b"\x88\x00\x08",
-        _within(7, _within(5, b"\x10\x80\x80\x80\x80\x10")),
+        _node(b"\x22\x04Relu\x0a\x01x"), _node(b"\x22\x04Relu\x22\x04Relu"), _node(b"\x22\x84\x00Relu"),
+        b"\x08\x88\x00", b"\x88\x00\x08", _within(7, _within(5, b"\x10\x80\x80\x80\x80\x10")),
         _within(7, _within(5, b"\x22\x00")),
         _within(7, _within(11, _within(2, _within(1, b"\x08\x01"), _within(4, b"")))),
-        _node(_within(5, b"\x0a\x01a\xa0\x01\x82\x00")),
-        b"\xfa\x01\x00\x08\x08",
+        _node(_within(5, b"\x0a\x01a\xa0\x01\x82\x00")), b"\xfa\x01\x00\x08\x08",
     ],
     ids=[
         *("order", "twice", "long length", "long number", "long tag", "beyond 32 bits", "packed but empty"),
         *("two of a oneof", "long enum", "known after unknown"),
     ],
-)
+)  # fmt: skip
 def test_other_spellings_are_left_to_protobuf(data: bytes) -> None:
     with pytest.raises(NotCanonicalError):
         read_model(data)

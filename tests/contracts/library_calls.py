@@ -1,4 +1,4 @@
-"""Calls in the libraries of the guarded process that could run text, code or programs; nothing of them is imported.
+"""Calls in the libraries of the sandboxed process that could run text, code or programs; nothing of them is imported.
 
 ``python -m tests.contracts.library_calls`` prints what ``library_calls.json`` records: for each library a hash of its
 sources, and the calls found in them. Read every call that is new before you record it; it needs a row in
@@ -22,7 +22,7 @@ LIBRARIES: Final = (
     "google.protobuf", "ml_dtypes", "mpmath", "numpy", "onnx", "onnx_ir", "onnxoptimizer", "onnxruntime",
     "onnxscript", "onnxsim", "onnxslim", "sympy",
 )  # fmt: skip
-"""Packages that a pass or an analysis imports into the guarded process."""
+"""Packages that a pass or an analysis imports into the sandboxed process."""
 
 OUTSIDE: Final = (
     "numpy/distutils", "numpy/f2py", "numpy/testing", "onnx/backend", "onnxruntime/backend", "onnxruntime/datasets",

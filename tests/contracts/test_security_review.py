@@ -25,7 +25,7 @@ _DISTRIBUTIONS: Final = {"google.protobuf": "protobuf", "onnx_ir": "onnx-ir"}
 _ADVICE: Final = "read what is new in it (python -m tests.contracts.library_calls), then correct docs/security.md"
 
 
-def test_the_page_lists_every_library_of_the_guarded_process() -> None:
+def test_the_page_lists_every_library_of_the_sandboxed_process() -> None:
     assert set(READ) == {_DISTRIBUTIONS.get(each, each) for each in LIBRARIES}
     assert set(RECORDED) == set(LIBRARIES)
 

@@ -26,26 +26,16 @@ IMPORTERS = {
         "onnxjson/running/shape_inference.py",
         "onnxjson/running/worker_jobs.py",
     },
-    "google": {
-        "onnxjson/codecs/protojson.py",
-        "onnxjson/codecs/serde.py",
-    },
-    "onnxruntime": {
-        "onnxjson/optimizing/passes/",
-        "onnxjson/running/engines.py",
-    },
+    "google": {"onnxjson/codecs/protojson.py", "onnxjson/codecs/serde.py"},
+    "onnxruntime": {"onnxjson/optimizing/passes/", "onnxjson/running/engines.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
 STARTERS = {
-    "onnxjson/running/box_trial.py",
-    "onnxjson/running/server_process.py",
-    "onnxjson/fleet/engine.py",
-    "onnxjson/running/worker_server.py",
-    "onnxjson/cli/processes.py",
-    "onnxjson/cli/serving.py",
+    "onnxjson/running/box_trial.py", "onnxjson/running/server_process.py", "onnxjson/fleet/engine.py",
+    "onnxjson/running/worker_server.py", "onnxjson/cli/processes.py", "onnxjson/cli/serving.py",
     "onnxjson/git/commands.py",
-}
+}  # fmt: skip
 """Modules that may start processes."""
 
 SETTING_ASIDE = {

@@ -9,30 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-SENSITIVE = (
-    "tests/cli/test_fmt.py",
-    "tests/contracts/test_surroundings.py::test_surroundings_are_those_of_the_tests",
-)
+SENSITIVE = ("tests/cli/test_fmt.py", "tests/contracts/test_surroundings.py::test_surroundings_are_those_of_the_tests")
 """Tests that write backups, print what may be coloured or cut, and look at the folders above."""
 
 HOSTILE = {
-    "HOME": "/nowhere",
-    "XDG_STATE_HOME": "/dev/null",
-    "XDG_CONFIG_HOME": "/dev/null",
-    "GIT_DIR": "/nowhere",
-    "GIT_AUTHOR_DATE": "no date",
-    "LC_ALL": "tr_TR.ISO-8859-9",
-    "LANGUAGE": "de",
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    "FORCE_COLOR": "1",
-    "COLUMNS": "11",
-    "PAGER": "false",
-    "EDITOR": "false",
-    "TZ": "Asia/Kathmandu",
-    "ONNXJSON_DEBUG": "1",
-    "ONNXJSON_GIT": "off",
-}
+    "HOME": "/nowhere", "XDG_STATE_HOME": "/dev/null", "XDG_CONFIG_HOME": "/dev/null", "GIT_DIR": "/nowhere",
+    "GIT_AUTHOR_DATE": "no date", "LC_ALL": "tr_TR.ISO-8859-9", "LANGUAGE": "de", "TERM": "dumb", "NO_COLOR": "1",
+    "FORCE_COLOR": "1", "COLUMNS": "11", "PAGER": "false", "EDITOR": "false", "TZ": "Asia/Kathmandu",
+    "ONNXJSON_DEBUG": "1", "ONNXJSON_GIT": "off",
+}  # fmt: skip
 
 
 def test_surroundings_are_those_of_the_tests(tmp_path: Path) -> None:

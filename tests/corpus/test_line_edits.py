@@ -118,16 +118,9 @@ def operator(model: ModelProto) -> Edit | None:
 
 
 EDITS: dict[Callable[[ModelProto], Edit | None], int] = {
-    int_attribute: 600,
-    ints_attribute: 370,
-    string_attribute: 100,
-    float_attribute: 50,
-    dimension: 1_500,
-    symbolic_dimension: 200,
-    output_name: 1_950,
-    graph_name: 1_950,
-    operator: 600,
-}
+    int_attribute: 600, ints_attribute: 370, string_attribute: 100, float_attribute: 50, dimension: 1_500,
+    symbolic_dimension: 200, output_name: 1_950, graph_name: 1_950, operator: 600,
+}  # fmt: skip
 """Each edit and the number of models of the corpus that must at least have something to edit that way."""
 
 

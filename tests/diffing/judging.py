@@ -56,20 +56,6 @@ def pairs_of(alignment: Alignment) -> list[GraphPairs]:
     return [GraphPairs(pair.base.address, pair.target.address, pair.target_of) for pair in alignment.graphs]
 
 
-class Mistake(NamedTuple):
-    """A pair that is not true, or a true one that was not said."""
-
-    base: str
-    """The address of a node."""
-    target: str
-    """The address of the node that was said to be the same, or that is the same and was not said to be."""
-    said: bool
-    true_target: str = ""
-    """Where said wrongly: what the node of the base really became, if that is known."""
-    true_base: str = ""
-    """What the node of the target really was."""
-
-
 class Judge:
     """Knows the truth about two models, and counts what a differ says against it, by classes of equal computation."""
 
@@ -151,33 +137,6 @@ class Judge:
         if pair in self._true or pair in self._optional:
             return False
         return self._known is None or pair[0] in self._known[0] or pair[1] in self._known[1]
-
-    def mistakes(self, pairs: Sequence[GraphPairs]) -> Iterator[Mistake]:
-        """What is wrong, then what is missing, each with an example of its class."""
-        said = self._said(pairs)
-        examples = [_examples(side) for side in (self._base, self._target)]
-        became = dict(self._true.keys())
-        was = {target: base for base, target in self._true}
-        for graph in pairs:
-            if graph.base in self._base and graph.target in self._target:
-                base, target = self._base[graph.base], self._target[graph.target]
-                for node, other in enumerate(graph.target_of):
-                    pair = base[node], target[other]
-                    if other != UNMATCHED and self._is_wrong(pair):
-                        yield Mistake(
-                            f"{graph.base}/node/{node}",
-                            f"{graph.target}/node/{other}",
-                            said=True,
-                            true_target=examples[1].get(became.get(pair[0], UNMATCHED), ""),
-                            true_base=examples[0].get(was.get(pair[1], UNMATCHED), ""),
-                        )
-        for pair, count in self._true.items():
-            if said[pair] < count:
-                yield Mistake(examples[0][pair[0]], examples[1][pair[1]], said=False)
-
-
-def _examples(side: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    return {each: f"{address}/node/{node}" for address, classes in side.items() for node, each in enumerate(classes)}
 
 
 def _same_graphs(base: Classes, target: Classes) -> Iterator[tuple[str, str]]:

@@ -47,13 +47,9 @@ def test_every_difference_is_in_an_event(seed: int) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "name-nodes",
-        "rename tensor x other",
-        "constants-to-initializers",
-        "initializers-to-constants",
-        "prefix p_",
+        "name-nodes", "rename tensor x other", "constants-to-initializers", "initializers-to-constants", "prefix p_",
     ],
-)
+)  # fmt: skip
 def test_what_an_edit_does_is_told_as_where_all_is_matched(line: str) -> None:
     tried = 0
     for seed in range(40):

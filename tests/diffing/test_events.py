@@ -30,11 +30,7 @@ N = "/graph/node"
 I = "/graph/initializer"  # noqa: E741 - what it is called in the cases below
 
 CASES: dict[str, tuple[str, str, list[Said]]] = {
-    "a node between": (
-        CHAIN,
-        G + "{ a = Relu(x)\n n = Neg(a)\n y = Tanh(n) }",
-        [("inserted", "Neg", (), (f"{N}/1",))],
-    ),
+    "a node between": (CHAIN, G + "{ a = Relu(x)\n n = Neg(a)\n y = Tanh(n) }", [("inserted", "Neg", (), (f"{N}/1",))]),
     "a node at the output, which keeps its name": (
         CHAIN,
         G + "{ a = Relu(x)\n z = Tanh(a)\n y = Neg(z) }",
@@ -108,10 +104,7 @@ CASES: dict[str, tuple[str, str, list[Said]]] = {
     "another layout between two transposes": (
         IMAGES + "{ a = Relu(x)\n p = Elu(a)\n y = Tanh(p) }",
         IMAGES + LAID.replace("; ", "\n "),
-        [
-            ("layout-changed", "Transpose", (), (f"{N}/1",)),
-            ("layout-changed", "Transpose", (), (f"{N}/3",)),
-        ],
+        [("layout-changed", "Transpose", (), (f"{N}/1",)), ("layout-changed", "Transpose", (), (f"{N}/3",))],
     ),
     "an attribute": (
         G + "{ y = LeakyRelu<alpha=0.1>(x) }",
@@ -254,11 +247,7 @@ def test_of_a_long_attribute_only_the_first_difference_is_reported() -> None:
         )
     ]
     assert details(found, 1) == [
-        (
-            "attribute w",
-            "[…,0.5,0.5,0.5,0.5], 200 elements",
-            "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differs",
-        )
+        ("attribute w", "[…,0.5,0.5,0.5,0.5], 200 elements", "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differs")
     ]
 
 

@@ -32,9 +32,7 @@ SECTIONS: Final = {
     "Optimizers": "optimize Trace load_trace write_trace",
     "Findings": "check Findings Finding",
 }
-MODULES: Final = {
-    "onnxjson.running.tasks": "Settings",
-}
+MODULES: Final = {"onnxjson.running.tasks": "Settings"}
 """Modules and their names that the page describes although they are not in `onnxjson` itself."""
 
 

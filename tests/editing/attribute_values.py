@@ -118,14 +118,8 @@ Scan num_scan_inputs 2
 
 _SPATIAL = {"kernel_shape": "[5,2]", "pads": "[1,0,1,0]", "strides": "[2,1]", "dilations": "[2,2]"}
 _NUMBERS = {
-    "hidden_size": 7,
-    "num_groups": 4,
-    "blocksize": 3,
-    "num_outputs": 3,
-    "group": 2,
-    "offset_group": 2,
-    "size": 5,
-}
+    "hidden_size": 7, "num_groups": 4, "blocksize": 3, "num_outputs": 3, "group": 2, "offset_group": 2, "size": 5,
+}  # fmt: skip
 _UNCHANGEABLE = {"GRAPH", "SPARSE_TENSOR"}
 """Subgraphs are given with inputs; a sparse constant has no spelling in one word."""
 

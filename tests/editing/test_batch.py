@@ -663,6 +663,37 @@ def test_operators_that_mix_samples_are_named_with_their_property(old: str, body
 
 
 @pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("z = Relu(x) y = Slice(z, n, e, a)", "Slice.*its input 1 is the same for all samples"),
+        ("y, i = TopK(x, n)", "TopK.*its input 1 is the same for all samples"),
+        (
+            "y = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool d, float[1,4] w) {d=Not(c) w=Neg(v)}>(n,,x)",
+            "Loop.*its number of iterations is one for all samples",
+        ),
+    ],
+)
+def test_numbers_that_are_one_for_all_samples_cannot_be_inputs_of_them(body: str, reason: str) -> None:
+    weights = "<int64[1] e = {9}, int64[1] a = {1}>"
+    model = model_of(f"g (float[1,4] x, int64[1] n) => (float[?,?] y) {weights} {{ {body} }}")
+    for size in (3, "N"):
+        with pytest.raises(EditError, match=reason):
+            apply(model, SetBatchSize(size=size))
+    apply(model, SetBatchSize(size=3, inputs={"x": 0}))
+
+
+@pytest.mark.parametrize(("body", "is_counted"), [("y = Cast<to = 1>(i)", True), ("y = MaxUnpool POOL (p, i)", False)])
+def test_places_among_all_samples_are_refused_unless_they_are_undone(body: str, is_counted: bool) -> None:
+    body = f"p, i = MaxPool POOL (x) {body}".replace("POOL", "<kernel_shape = [2], strides = [2]>")
+    before = model_of(f"g (float[1,1,4] x) => (float[1,1,?] y) {{ {body} }}")
+    if is_counted:
+        with pytest.raises(EditError, match="its indices count through all samples"):
+            apply(before, SetBatchSize(size="N"))
+        return
+    _require_rows(before, apply(before, SetBatchSize(size="N")), 3)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "s = Shape(x) n = Gather(s, z) f = Cast<to = 1>(n) y = Div(x, f)",

@@ -28,12 +28,7 @@ def _outputs(model: Model) -> list[tuple[str | None, str | None]]:
 
 def test_soa4onnx_any_value_becomes_an_output_with_its_type() -> None:
     model = apply(model_of(CHAIN), [AddOutput(tensor="a"), AddOutput(tensor="b"), AddOutput(tensor="w")])
-    assert _outputs(model) == [
-        ("y", "float32[N,4]"),
-        ("a", "float32[N,4]"),
-        ("b", "int64[2]"),
-        ("w", "float32[4]"),
-    ]
+    assert _outputs(model) == [("y", "float32[N,4]"), ("a", "float32[N,4]"), ("b", "int64[2]"), ("w", "float32[4]")]
     require_valid(model)
     y, a, b, _ = computed(model, {"x": numpy.array([[1, -1, 1, -1]], numpy.float32)})
     assert a.tolist() == [[1, -2, 3, -4]]

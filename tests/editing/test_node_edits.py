@@ -185,10 +185,7 @@ def test_sna4onnx_node_is_added_before_an_output() -> None:
 
 def test_sna4onnx_node_is_added_for_one_consumer_with_two_edits() -> None:
     text = "g (float[N] x) => (float[N] y) { a = Relu(x) b = Neg(x) y = Add(a, b) }"
-    script = [
-        parse_line("add-node Abs --input x --output p"),
-        parse_line("rewire op:Neg x p"),
-    ]
+    script = [parse_line("add-node Abs --input x --output p"), parse_line("rewire op:Neg x p")]
     after = apply(model_of(text), script)
     require_valid(after)
     assert shape_of(after)[1:3] == [("Relu", "x", "a"), ("Neg", "p", "b")]
@@ -395,10 +392,7 @@ RETYPED = """<ir_version: 10, opset_import: ["" : 20]>
         (edits.Rewire(node="output:b", input=0, tensor="k"), 'Add needs one dtype for "x" and "b"'),
         (edits.DeleteNode(node="output:a", bypass=0), 'Add needs one dtype for "x" and "b"'),
         (edits.ReplaceNode(node="output:b", op_type="IsNaN"), 'but "b" is bool; add a Cast with add-node'),
-        (
-            edits.AddNode(op_type="IsNaN", input=("b",), output=("n",), insert=True),
-            "is bool; add a Cast with add-node",
-        ),
+        (edits.AddNode(op_type="IsNaN", input=("b",), output=("n",), insert=True), "is bool; add a Cast with add-node"),
         (edits.AddOutput(tensor="b", type="int32[N,4]"), '"b" is float32, not int32'),
         (edits.AddNode(op_type="Constant", output=("n",)), "a Constant needs one of"),
     ],

@@ -236,10 +236,7 @@ def test_a_result_that_computes_something_else_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("line", "reason"),
-    [
-        ("r = RandomNormalLike (x) y = HardSwish (r)", "/graph/node/0 draws random numbers"),
-        ("y = HardSwish (x)", ""),
-    ],
+    [("r = RandomNormalLike (x) y = HardSwish (r)", "/graph/node/0 draws random numbers"), ("y = HardSwish (x)", "")],
 )
 def test_that_results_could_not_be_compared_is_said(line: str, reason: str) -> None:
     workspace = Workspace(model_of(f"g (float[2,4] x) => (float[2,4] y) {{ {line} }}"))

@@ -65,10 +65,7 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
         (script(ALPHA.replace('"value"', '"vlaue"')), 'no key "vlaue"; did you mean "value"?'),
         (script(ALPHA.replace('"op:LeakyRelu"', "7")), "4:37: found the number 7, expected a string"),
         (script(ALPHA.replace('"op:LeakyRelu"', "null")), "4:37: found null, expected a string"),
-        (
-            script('{"edit": "add-node", "op_type": "Relu", "output": ["a", 3]}'),
-            "4:59: found the number 3, expected",
-        ),
+        (script('{"edit": "add-node", "op_type": "Relu", "output": ["a", 3]}'), "4:59: found the number 3, expected"),
         (
             script('{"edit": "add-node", "op_type": "Relu", "output": []}'),
             "4:53: found an empty list, expected at least",

@@ -49,8 +49,7 @@ def test_ai_onnx_is_the_default_domain(exported: Model) -> None:
 
 def test_two_versions_of_one_domain_are_refused(exported: Model) -> None:
     twice = msgspec.structs.replace(
-        exported,
-        opset_import=(*exported.opset_import, msgspec.structs.replace(exported.opset_import[0], version=17)),
+        exported, opset_import=(*exported.opset_import, msgspec.structs.replace(exported.opset_import[0], version=17))
     )
     with pytest.raises(EditError, match="imports the default domain as 17 and 20; keep one"):
         apply(twice, StampOpset(version=21))

@@ -8,24 +8,13 @@ from google.protobuf.descriptor import FieldDescriptor
 from onnx import ModelProto
 
 WIRE_TYPES = {
-    FieldDescriptor.TYPE_INT64: 0,
-    FieldDescriptor.TYPE_UINT64: 0,
-    FieldDescriptor.TYPE_INT32: 0,
-    FieldDescriptor.TYPE_UINT32: 0,
-    FieldDescriptor.TYPE_SINT32: 0,
-    FieldDescriptor.TYPE_SINT64: 0,
-    FieldDescriptor.TYPE_BOOL: 0,
-    FieldDescriptor.TYPE_ENUM: 0,
-    FieldDescriptor.TYPE_DOUBLE: 1,
-    FieldDescriptor.TYPE_FIXED64: 1,
-    FieldDescriptor.TYPE_SFIXED64: 1,
-    FieldDescriptor.TYPE_STRING: 2,
-    FieldDescriptor.TYPE_BYTES: 2,
-    FieldDescriptor.TYPE_MESSAGE: 2,
-    FieldDescriptor.TYPE_FLOAT: 5,
-    FieldDescriptor.TYPE_FIXED32: 5,
-    FieldDescriptor.TYPE_SFIXED32: 5,
-}
+    FieldDescriptor.TYPE_INT64: 0, FieldDescriptor.TYPE_UINT64: 0, FieldDescriptor.TYPE_INT32: 0,
+    FieldDescriptor.TYPE_UINT32: 0, FieldDescriptor.TYPE_SINT32: 0, FieldDescriptor.TYPE_SINT64: 0,
+    FieldDescriptor.TYPE_BOOL: 0, FieldDescriptor.TYPE_ENUM: 0, FieldDescriptor.TYPE_DOUBLE: 1,
+    FieldDescriptor.TYPE_FIXED64: 1, FieldDescriptor.TYPE_SFIXED64: 1, FieldDescriptor.TYPE_STRING: 2,
+    FieldDescriptor.TYPE_BYTES: 2, FieldDescriptor.TYPE_MESSAGE: 2, FieldDescriptor.TYPE_FLOAT: 5,
+    FieldDescriptor.TYPE_FIXED32: 5, FieldDescriptor.TYPE_SFIXED32: 5,
+}  # fmt: skip
 """The wire type of one value, by protobuf type."""
 
 

@@ -26,15 +26,7 @@ from tests.generation.likelihood import (
 )
 from tests.generation.operators import operators
 from tests.generation.unknown_fields import unknown_fields
-from tests.generation.wire_encoding import (
-    FIXED32,
-    LENGTH,
-    VARINT,
-    longer,
-    signed,
-    tag,
-    varint,
-)
+from tests.generation.wire_encoding import FIXED32, LENGTH, VARINT, longer, signed, tag, varint
 
 DEEPEST = 90
 """Messages inside one another; protobuf reads 100."""

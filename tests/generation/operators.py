@@ -23,15 +23,11 @@ class Operator(NamedTuple):
 def operators() -> tuple[Operator, ...]:
     """Every operator that onnx knows, in the order of domain and name, those without attributes once in four."""
     found = sorted(
-        (
-            Operator(
-                schema.domain.encode(),
-                schema.name.encode(),
-                tuple(
-                    (name.encode(), attribute_type(schema.attributes[name].type)) for name in sorted(schema.attributes)
-                ),
-            )
-            for schema in defs.get_all_schemas()
-        ),
+        Operator(
+            schema.domain.encode(),
+            schema.name.encode(),
+            tuple((name.encode(), attribute_type(schema.attributes[name].type)) for name in sorted(schema.attributes)),
+        )
+        for schema in defs.get_all_schemas()
     )
     return tuple(one for index, one in enumerate(found) if one.attributes or index % 4 == 0)

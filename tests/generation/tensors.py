@@ -62,22 +62,9 @@ _FLOAT32_UNITS = (TensorProto.FLOAT, TensorProto.COMPLEX64)
 _FLOAT64_UNITS = (TensorProto.DOUBLE, TensorProto.COMPLEX128)
 _SIX_BIT = (TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2)
 _HALVES = (
-    0x0000,
-    0x3C00,
-    0x8000,
-    0x7C00,
-    0xFC00,
-    0x7E00,
-    0xFE00,
-    0x7C01,
-    0x7E01,
-    0x0001,
-    0x7BFF,
-    0x3F80,
-    0x7F80,
-    0x7FC0,
+    0x0000, 0x3C00, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0xFE00, 0x7C01, 0x7E01, 0x0001, 0x7BFF, 0x3F80, 0x7F80, 0x7FC0,
     0x7F81,
-)
+)  # fmt: skip
 """float16 and bfloat16: zeros, ones, infinities, NaNs quiet and signalling, the smallest and the largest."""
 
 

@@ -59,29 +59,13 @@ INVALID_UTF8 = (
 """Overlong forms, surrogates, cut sequences, numbers above U+10FFFF."""
 
 IDENTIFIERS = (
-    b"x",
-    b"main",
-    b"fc1",
-    b"layer_norm",
-    b"node_1",
-    b"encoder.layer.0",
-    b"pkg.Model",
-    b"pytorch",
-    b"2.1.0",
+    b"x", b"main", b"fc1", b"layer_norm", b"node_1", b"encoder.layer.0", b"pkg.Model", b"pytorch", b"2.1.0",
     b"com.acme",
-)
+)  # fmt: skip
 KEYS = (
-    b"location",
-    b"offset",
-    b"length",
-    b"namespace",
-    b"pkg.torch.onnx.stack_trace",
-    b"author",
-    b"SCALE_TENSOR",
-    b"a",
-    b"b",
-    b"note",
-)
+    b"location", b"offset", b"length", b"namespace", b"pkg.torch.onnx.stack_trace", b"author", b"SCALE_TENSOR", b"a",
+    b"b", b"note",
+)  # fmt: skip
 TEXTS = (
     b"a note", b"one\ntwo\nthree", b"weights.bin", b"4096", b"", b'File "m.py", line 3\n    y = f(x)\n',
     b"MIT", b"0", b"x -> y",

@@ -1,38 +1,9 @@
 """A model of two nodes with values to change, as text and as binary."""
 
+from onnxjson.git.driver_lines import _MODEL
 from onnxjson.storage import api
 from onnxjson.storage.files import write
 from onnxjson.storage.saving import Sink
-
-_TEXT = """{
-"format": "onnxjson/1",
-"ir_version": 10,
-"opset_import": {"": 20},
-"graph": {
-  "name": "g",
-  "input": [
-    {"name": "x", "type": "float32[2]"}
-  ],
-  "output": [
-    {"name": "z", "type": "float32[2]"}
-  ],
-  "node": [
-    {"op_type": "LeakyRelu", "output": ["y"],
-     "input": ["x"],
-     "name": "first",
-     "attribute": {
-       "alpha": ALPHA
-     }},
-    {"op_type": "Elu", "output": ["z"],
-     "input": ["y"],
-     "name": "second",
-     "attribute": {
-       "alpha": BETA
-     }}
-  ]
-}
-}
-"""
 
 
 class _Bytes:
@@ -45,7 +16,7 @@ class _Bytes:
 
 def text(alpha: float = 0.1, beta: float = 0.5) -> bytes:
     """The canonical text."""
-    return _TEXT.replace("ALPHA", str(alpha)).replace("BETA", str(beta)).encode()
+    return _MODEL.replace("ALPHA", str(alpha)).replace("BETA", str(beta)).encode()
 
 
 def binary(alpha: float = 0.1, beta: float = 0.5) -> bytes:

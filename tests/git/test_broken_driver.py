@@ -113,15 +113,8 @@ def moved(repository: Merging) -> list[str]:
     repository.git("commit", "-q", "-m", "moved")
     repository.git("checkout", "-q", "main")
     return [
-        "-c",
-        "merge.renames=true",
-        "-c",
-        "merge.directoryRenames=false",
-        "merge",
-        "-X",
-        "find-renames=10%",
-        "topic",
-    ]
+        "-c", "merge.renames=true", "-c", "merge.directoryRenames=false", "merge", "-X", "find-renames=10%", "topic",
+    ]  # fmt: skip
 
 
 def patch(repository: Merging) -> list[str]:

@@ -9,21 +9,10 @@ from tests.git.small_models import binary, text
 from tests.git.traps import ATTRIBUTES, Traps
 
 NAMES = (
-    "m.onnx",
-    "m.onnx.json",
-    "-o.onnx",
-    "--git.onnx.json",
-    "-c import os.onnx",
-    "$(touch sprung).onnx",
-    "`touch sprung`.onnx.json",
-    "a;touch sprung;.onnx",
-    'it\'s a "name".onnx',
-    "two\nlines.onnx",
-    "%A %O %P %L %%.onnx",
-    "HEAD:m.onnx",
-    "\x1b[31m\u202e\x1b]52;c;AAAA\x07.onnx.json",
-    "folder with $HOME/-m.onnx",
-)
+    "m.onnx", "m.onnx.json", "-o.onnx", "--git.onnx.json", "-c import os.onnx", "$(touch sprung).onnx",
+    "`touch sprung`.onnx.json", "a;touch sprung;.onnx", 'it\'s a "name".onnx', "two\nlines.onnx",
+    "%A %O %P %L %%.onnx", "HEAD:m.onnx", "\x1b[31m\u202e\x1b]52;c;AAAA\x07.onnx.json", "folder with $HOME/-m.onnx",
+)  # fmt: skip
 
 
 SHOWING = (("show",), ("log", "-p", "-1"), ("diff", "HEAD~1", "topic"), ("diff", "--word-diff", "HEAD~1"))

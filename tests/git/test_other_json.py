@@ -158,17 +158,11 @@ def test_pruning_ignores_it(pair: Repository) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        b"{",
-        b"{}",
-        b"[1]",
-        b'{"graph": 1}',
-        b'{"irVersion": 1, "a": 1}',
-        b'{"opset_import": {}, "a": 1}',
-        b'{"format": "onnxjson/2", "a": 1}',
-        b'{"audio": 1,}',
+        b"{", b"{}", b"[1]", b'{"graph": 1}', b'{"irVersion": 1, "a": 1}', b'{"opset_import": {}, "a": 1}',
+        b'{"format": "onnxjson/2", "a": 1}', b'{"audio": 1,}',
         b'<<<<<<< ours\n{"a": 1,\n=======\n{"ir_version": 1,\n>>>>>>> theirs\n',
     ],
-)
+)  # fmt: skip
 def test_broken_model_is_an_error_still(broken: bytes, tmp_path: Path) -> None:
     place = tmp_path / "m.onnx.json"
     place.write_bytes(broken)

@@ -90,15 +90,11 @@ def test_model_that_was_renamed_is_found_by_either_name(two: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "old", "new"),
     [
-        (("..topic",), None, None),
-        (("HEAD~1..",), "HEAD~1", "HEAD"),
-        (("topic^!",), "topic^1", "topic"),
-        (("topic^-",), "topic^1", "topic"),
-        (("topic^-1",), "topic^1", "topic"),
-        (("main~1^{tree}", "main^{tree}"), "main~1^{tree}", "main^{tree}"),
-        (("...topic",), None, None),
+        (("..topic",), None, None), (("HEAD~1..",), "HEAD~1", "HEAD"), (("topic^!",), "topic^1", "topic"),
+        (("topic^-",), "topic^1", "topic"), (("topic^-1",), "topic^1", "topic"),
+        (("main~1^{tree}", "main^{tree}"), "main~1^{tree}", "main^{tree}"), (("...topic",), None, None),
     ],
-)
+)  # fmt: skip
 def test_revisions_are_those_of_git(two: Any, words: tuple[str, ...], old: str | None, new: str | None) -> None:
     result = run("diff", *words, "--format", "json", "--git")
     assert result.exit_code == (0 if old is None else 1), result.stderr

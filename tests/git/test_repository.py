@@ -48,21 +48,11 @@ def refusal(spec: str, kind: type[OnnxJsonError] = MissingInputError) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("HEAD:m.onnx", True),
-        ("HEAD~1:a/b c.onnx", True),
-        (":m.onnx", True),
-        (":0:m.onnx", True),
-        (":3:m.onnx", True),
-        ("HEAD^{/fix: it}:m.onnx", True),
-        ("m.onnx", False),
-        ("HEAD:", False),
-        (":/fix", False),
-        ("https://example.org/m.onnx", False),
-        ("HEAD:/etc/passwd", False),
-        ("", False),
-        (":", False),
+        ("HEAD:m.onnx", True), ("HEAD~1:a/b c.onnx", True), (":m.onnx", True), (":0:m.onnx", True),
+        (":3:m.onnx", True), ("HEAD^{/fix: it}:m.onnx", True), ("m.onnx", False), ("HEAD:", False), (":/fix", False),
+        ("https://example.org/m.onnx", False), ("HEAD:/etc/passwd", False), ("", False), (":", False),
     ],
-)
+)  # fmt: skip
 def test_spec_is_told_by_its_form(text: str, expected: bool) -> None:
     assert is_revision_spec(text) is expected
 
@@ -94,24 +84,11 @@ def test_every_revision_has_its_model(repository: Any) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "with space.onnx",
-        "a:b.onnx",
-        "HEAD:m.onnx",
-        "modèle-模型.onnx",
-        "two\nlines.onnx",
-        "-dash.onnx",
-        "--output=x",
-        "*.onnx",
-        "[a].onnx",
-        "back\\slash.onnx",
-        'quo"te.onnx',
-        "deep/er/folder/m.onnx",
-        "-d/-m.onnx",
-        "tab\there.onnx",
-        "not-utf8-\udcff.onnx",
-        "{a}:m.onnx",
+        "with space.onnx", "a:b.onnx", "HEAD:m.onnx", "modèle-模型.onnx", "two\nlines.onnx", "-dash.onnx", "--output=x",
+        "*.onnx", "[a].onnx", "back\\slash.onnx", 'quo"te.onnx', "deep/er/folder/m.onnx", "-d/-m.onnx",
+        "tab\there.onnx", "not-utf8-\udcff.onnx", "{a}:m.onnx",
     ],
-)
+)  # fmt: skip
 def test_every_file_name_is_found(repository: Any, name: str) -> None:
     repository.commit("one", **{name: binary(), "x.onnx": binary("other"), "a.onnx": binary("other")})
     assert producer(f"HEAD:{name}") == "one"

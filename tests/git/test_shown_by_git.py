@@ -21,17 +21,10 @@ _BROKEN = {
 }
 
 COMMANDS = (
-    ("diff", "HEAD~1"),
-    ("log", "-p"),
-    ("show",),
-    ("blame", "m.onnx"),
-    ("blame", "m.onnx.json"),
-    ("grep", "--textconv", "-c", "", "--", "m.onnx"),
-    ("log", "-S0.2", "--textconv", "--format=%s"),
-    ("cat-file", "--textconv", "HEAD:m.onnx"),
-    ("diff", "--word-diff", "HEAD~1"),
-    ("diff", "--stat", "HEAD~1"),
-)
+    ("diff", "HEAD~1"), ("log", "-p"), ("show",), ("blame", "m.onnx"), ("blame", "m.onnx.json"),
+    ("grep", "--textconv", "-c", "", "--", "m.onnx"), ("log", "-S0.2", "--textconv", "--format=%s"),
+    ("cat-file", "--textconv", "HEAD:m.onnx"), ("diff", "--word-diff", "HEAD~1"), ("diff", "--stat", "HEAD~1"),
+)  # fmt: skip
 
 
 def set_up(repository: Any, python: str = sys.executable) -> None:

@@ -8,32 +8,16 @@ from pathlib import Path
 from tests.git.conftest import Repository
 
 MODULES = (
-    "json.py",
-    "onnx.py",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "msgspec.py",
-    "click.py",
-    "numpy.py",
-    "encodings/__init__.py",
-    "onnxjson/__init__.py",
-    "onnxjson/git/textconv.py",
-    "onnxjson/git/merge_driver.py",
-    "onnxjson_tui/__init__.py",
-    "lib/python3.11/site-packages/trap.pth",
-)
+    "json.py", "onnx.py", "sitecustomize.py", "usercustomize.py", "msgspec.py", "click.py", "numpy.py",
+    "encodings/__init__.py", "onnxjson/__init__.py", "onnxjson/git/textconv.py", "onnxjson/git/merge_driver.py",
+    "onnxjson_tui/__init__.py", "lib/python3.11/site-packages/trap.pth",
+)  # fmt: skip
 
 PROGRAMS = ("sha256sum", "cat", "rm", "sh", "python", "python3", "git", "git-onnxdiff", "mktemp", "less")
 
 SETTINGS = (
-    ".onnxjson",
-    ".onnxjson.toml",
-    "onnxjson.toml",
-    "pyproject.toml",
-    "setup.cfg",
-    "tox.ini",
-    ".pydistutils.cfg",
-)
+    ".onnxjson", ".onnxjson.toml", "onnxjson.toml", "pyproject.toml", "setup.cfg", "tox.ini", ".pydistutils.cfg",
+)  # fmt: skip
 
 ATTRIBUTES = b"""* conflict-marker-size=2147483647 whitespace=tab-in-indent encoding=evil
 [attr]binary diff=evil merge=evil

@@ -131,13 +131,9 @@ def nested_bytes() -> Iterator[BrokenBinary]:
     """Messages inside the graph that are no messages."""
     shape = messages()["GraphProto"]
     bad = {
-        "field number 0": b"\x00\x01",
-        "wire type 7": b"\x0f",
-        "length too long": b"\x0a\x05a",
-        "unfinished varint": b"\x80",
-        "end of a group": b"\x0c",
-        "open group": b"\x9b\x06",
-    }
+        "field number 0": b"\x00\x01", "wire type 7": b"\x0f", "length too long": b"\x0a\x05a",
+        "unfinished varint": b"\x80", "end of a group": b"\x0c", "open group": b"\x9b\x06",
+    }  # fmt: skip
     for field in shape.fields:
         for name, payload in bad.items():
             inner = payload if field.message is None else length_delimited(field.number, payload)

@@ -1,4 +1,4 @@
-"""Guarded processes without the box, which could hide that code of a model runs."""
+"""Sandboxed processes without the box, which could hide that code of a model runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from onnxjson.running.worker_server import main
 
 @contextmanager
 def box_lifted() -> Iterator[None]:
-    """Start guarded processes without the box until the end of the ``with`` statement."""
+    """Start sandboxed processes without the box until the end of the ``with`` statement."""
     last = "\nfrom onnxjson.running.worker_server import main\n"
     assert server_process.START.count(last) == 1
     with pytest.MonkeyPatch.context() as patch:

@@ -8,22 +8,13 @@ import tempfile
 from pathlib import Path
 
 MODULES = (
-    "onnxjson/model/display.py",
-    "onnxjson/storage/external.py",
-    "onnxjson/storage/external_files.py",
-    "onnxjson/storage/identity.py",
-    "onnxjson/storage/pruning.py",
-    "onnxjson/storage/saving.py",
-    "onnxjson/storage/backups.py",
-    "onnxjson/running/expansion.py",
-    "onnxjson/running/sandbox.py",
-    "onnxjson/running/server_process.py",
-    "onnxjson/running/worker.py",
-    "onnxjson/running/worker_protocol.py",
-    "tui/onnxjson_tui/session/journal.py",
-    "tui/onnxjson_tui/session/recording.py",
+    "onnxjson/model/display.py", "onnxjson/storage/external.py", "onnxjson/storage/external_files.py",
+    "onnxjson/storage/identity.py", "onnxjson/storage/pruning.py", "onnxjson/storage/saving.py",
+    "onnxjson/storage/backups.py", "onnxjson/running/expansion.py", "onnxjson/running/sandbox.py",
+    "onnxjson/running/server_process.py", "onnxjson/running/worker.py", "onnxjson/running/worker_protocol.py",
+    "tui/onnxjson_tui/session/journal.py", "tui/onnxjson_tui/session/recording.py",
     "tui/onnxjson_tui/session/recovery.py",
-)
+)  # fmt: skip
 
 TESTS = (
     "tests/model/test_display.py", "tests/model/test_suggestions.py", "tests/storage/test_external.py",

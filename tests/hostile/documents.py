@@ -308,13 +308,9 @@ def keys() -> Iterator[BrokenDocument]:
     """An unknown key and a duplicate key in every object whose keys the format fixes, and duplicates in the others."""
     document = json.loads(BASE)
     by_names = {
-        "opset_import",
-        "attribute",
-        "metadata_props",
-        "external_data",
-        "update_binding",
+        "opset_import", "attribute", "metadata_props", "external_data", "update_binding",
         "quant_parameter_tensor_names",
-    }
+    }  # fmt: skip
     for path in _paths(document):
         value = _at(document, path)
         if not isinstance(value, dict):
@@ -333,35 +329,14 @@ def keys() -> Iterator[BrokenDocument]:
 def integers() -> Iterator[BrokenDocument]:
     """Integers that are none, or out of range, at places of 64 and of 32 bits."""
     wrong: tuple[Any, ...] = (
-        2**63,
-        -(2**63) - 1,
-        2**64,
-        10**30,
-        1.5,
-        1e30,
-        1e400,
-        "1.5",
-        "abc",
-        "",
-        " 1",
-        "1 ",
-        "0x1",
-        "1e3",
-        "٣",
-        "+1",
-        "-0",
-        "007",
-        [],
-    )
+        2**63, -(2**63) - 1, 2**64, 10**30, 1.5, 1e30, 1e400, "1.5", "abc", "", " 1", "1 ", "0x1", "1e3", "٣", "+1",
+        "-0", "007", [],
+    )  # fmt: skip
     places: tuple[tuple[Any, ...], ...] = (
-        ("ir_version",),
-        ("model_version",),
-        ("opset_import", ""),
-        ("graph", "node", 0, "attribute", "transB"),
-        ("graph", "sparse_initializer", 0, "dims", 0),
-        ("graph", "sparse_initializer", 0, "indices", "values", 0),
+        ("ir_version",), ("model_version",), ("opset_import", ""), ("graph", "node", 0, "attribute", "transB"),
+        ("graph", "sparse_initializer", 0, "dims", 0), ("graph", "sparse_initializer", 0, "indices", "values", 0),
         ("configuration", 0, "num_devices"),
-    )
+    )  # fmt: skip
     for path in places:
         for value in wrong:
             text = _with(path, "@@")
@@ -458,23 +433,9 @@ def elements() -> Iterator[BrokenDocument]:
 def base64_texts() -> Iterator[BrokenDocument]:
     """Base64 that is none, or not the canonical one, wherever bytes stand."""
     wrong = (
-        "AQ",
-        "AQ=",
-        "AQ===",
-        "AR==",
-        "AAB=",
-        "=AAA",
-        "A===",
-        "AAAA=",
-        "AA AA",
-        "AAAA\n",
-        " AAAA",
-        "!!!!",
-        "-_-_",
-        "AA==AA==",
-        "é",
-        "A",
-    )
+        "AQ", "AQ=", "AQ===", "AR==", "AAB=", "=AAA", "A===", "AAAA=", "AA AA", "AAAA\n", " AAAA", "!!!!", "-_-_",
+        "AA==AA==", "é", "A",
+    )  # fmt: skip
     for text in wrong:
         yield BrokenDocument(f"tensor {text!r}", _tensor({"type": "uint8[3]", "base64": text}))
         yield BrokenDocument(f"raw_data {text!r}", _tensor({"dims": [1], "raw_data": {"base64": text}}))
@@ -514,15 +475,8 @@ def types() -> Iterator[BrokenDocument]:
     for text in wrong:
         yield BrokenDocument(f"type {text!r}", _with(("graph", "input", 0, "type"), text))
     kinds: tuple[Any, ...] = (
-        "float32",
-        "float32[N]",
-        "float32[?]",
-        "seq(float32)",
-        "dtype(99)[1]",
-        "undefined[1]",
-        5,
-        {"tensor_type": {}},
-    )
+        "float32", "float32[N]", "float32[?]", "seq(float32)", "dtype(99)[1]", "undefined[1]", 5, {"tensor_type": {}},
+    )  # fmt: skip
     for kind in kinds:
         yield BrokenDocument(f"tensor type {kind!r}", _tensor({"type": kind, "values": [1.0]}))
 
@@ -587,16 +541,8 @@ def pairs() -> Iterator[BrokenDocument]:
         for value in wrong:
             yield BrokenDocument(f"{_label(path)} is {value!r}", _with(path, value))
     opsets: tuple[Any, ...] = (
-        [20],
-        {"": "x"},
-        {"": 1.5},
-        {"": [20]},
-        [{"domain": 1}],
-        [{"versions": 1}],
-        "20",
-        20,
-        [["", 20]],
-    )
+        [20], {"": "x"}, {"": 1.5}, {"": [20]}, [{"domain": 1}], [{"versions": 1}], "20", 20, [["", 20]],
+    )  # fmt: skip
     for value in opsets:
         yield BrokenDocument(f"opset_import is {value!r}", _with(("opset_import",), value))
 

@@ -100,12 +100,7 @@ def _extremum(operator: str) -> _Maker:
 
 
 MAKERS: Final[dict[str, _Maker]] = {
-    "a function Resize, sizes": _resize_function,
-    "a function Resize, scales": _scales_function,
-    "a function Slice": _slice_function,
-    "a function Floor": _floor_function,
-    "Cast and Resize": _resize,
-    "Cast and Slice": _slice,
-    "Cast and Max": _extremum("Max"),
-    "Cast and Min": _extremum("Min"),
-}
+    "a function Resize, sizes": _resize_function, "a function Resize, scales": _scales_function,
+    "a function Slice": _slice_function, "a function Floor": _floor_function, "Cast and Resize": _resize,
+    "Cast and Slice": _slice, "Cast and Max": _extremum("Max"), "Cast and Min": _extremum("Min"),
+}  # fmt: skip

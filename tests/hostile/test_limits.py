@@ -10,12 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxjson.model.limits import (
-    ANALYSIS_BYTES,
-    ANALYSIS_PROCESSOR_SECONDS,
-    ANALYSIS_SECONDS,
-    EXPANDED_RUN_NODES,
-)
+from onnxjson.model.limits import ANALYSIS_BYTES, ANALYSIS_PROCESSOR_SECONDS, ANALYSIS_SECONDS, EXPANDED_RUN_NODES
 from onnxjson.running.expansion import ExpansionError, refuse_expansion
 from onnxjson.running.worker_protocol import ALLOWED, Limits, allowed_limits
 from tests.cli.running import run
@@ -136,15 +131,11 @@ def test_what_is_beyond_a_limit_is_refused_with_its_name(
 @pytest.mark.parametrize(
     "command",
     [
-        "run a.onnx",
-        "verify a.onnx a.onnx",
-        "bench a.onnx -n 1 --json",
-        "check --deep a.onnx",
-        "rewrite inline-functions a.onnx -o out.onnx",
-        "optimize a.onnx -p onnxruntime -o out.onnx",
+        "run a.onnx", "verify a.onnx a.onnx", "bench a.onnx -n 1 --json", "check --deep a.onnx",
+        "rewrite inline-functions a.onnx -o out.onnx", "optimize a.onnx -p onnxruntime -o out.onnx",
         "apply script.json a.onnx -o out.onnx",
     ],
-)
+)  # fmt: skip
 def test_max_nodes_is_the_limit_of_every_command_that_replaces_calls(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ LINES: list[str] = [
 ]  # fmt: skip
 
 ALWAYS = frozenset({"show m.onnx", "edit", "check", "gate", "optimize", "fleet check m.onnx n.onnx --out rows.jsonl"})
-"""One of each kind: nothing started, an editor, the guarded process, git, passes, the workers of a fleet."""
+"""One of each kind: nothing started, an editor, the sandboxed process, git, passes, the workers of a fleet."""
 
 
 @pytest.fixture(scope="module")

@@ -75,18 +75,8 @@ def _unfolded(line: Line) -> str:
 
 
 _LAYOUT: Final = {
-    "Add",
-    "Cast",
-    "Div",
-    "Dropout",
-    "Expand",
-    "Identity",
-    "IsNaN",
-    "Mul",
-    "Reshape",
-    "Transpose",
-    "Where",
-}
+    "Add", "Cast", "Div", "Dropout", "Expand", "Identity", "IsNaN", "Mul", "Reshape", "Transpose", "Where",
+}  # fmt: skip
 
 
 def attentions(model: Model) -> list[NodeRef]:

@@ -44,7 +44,7 @@ from onnxjson.model.tensors import from_numpy
 from onnxjson.model.walking import replace_records, walk
 from onnxjson.model.weights import held_constants
 from onnxjson.optimizing.passes import parse_step
-from onnxjson.running.values import error_share
+from onnxjson.running.comparisons import error_share
 from tests.laws.real_batches import batch_law
 from tests.laws.real_diffs import MEASURED, Pair, diff_law, pairs
 from tests.laws.real_figures import figures_law
@@ -263,13 +263,8 @@ def figures(results: Results) -> Outcome:
 
 
 LAWS: Final[dict[str, Callable[[Results], Outcome]]] = {
-    "loads": loads,
-    "verdicts": verdicts,
-    "flips": flips,
-    "batches": batches,
-    "diffs": diffs,
-    "figures": figures,
-}
+    "loads": loads, "verdicts": verdicts, "flips": flips, "batches": batches, "diffs": diffs, "figures": figures,
+}  # fmt: skip
 
 
 def row_of(path: Path, laws: Sequence[str], passes: Sequence[str]) -> Row:

@@ -33,7 +33,7 @@ OTHERS = {
     "optimizing/passes/onnxruntime.py": "hands a model over in the private folder of a pass",
     "serving/permissions.py": "asks where temporary files are",
     "running/box_trial.py": "tries to write outside the box",
-    "running/executing.py": "reports from a guarded process, in its private folder",
+    "running/executing.py": "reports from a sandboxed process, in its private folder",
     "running/sandbox.py": "makes the private folder of a run",
     "running/server_process.py": "makes and removes the private folder of a job",
     "optimizing/trace_storing.py": "removes the patches of the trace that is replaced",

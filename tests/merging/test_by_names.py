@@ -65,10 +65,7 @@ def two_layers(first: str, second: str, rest: str, outputs: str = "p q") -> Mode
 @pytest.mark.parametrize(
     ("theirs", "expected"),
     [
-        (
-            two_layers("u", "v", "p = Abs(u) q = Neg(u)"),
-            two_layers("v", "u", "p = Abs(v) q = Neg(v)"),
-        ),
+        (two_layers("u", "v", "p = Abs(u) q = Neg(u)"), two_layers("v", "u", "p = Abs(v) q = Neg(v)")),
         (
             two_layers("u", "v", "p = Abs(u) q = Neg(v) r = Exp(u)", "p q r"),
             two_layers("v", "u", "p = Abs(v) q = Neg(u) r = Exp(v)", "p q r"),

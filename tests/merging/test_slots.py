@@ -27,17 +27,9 @@ ONE, TWO = b"\0\0\x80?" * 4, b"\0\0\0@" * 4
 
 SAME_SLOT: dict[str, tuple[Change, Change, list[str]]] = {
     "an attribute": (attribute(1, "alpha", 0.2), attribute(1, "alpha", 0.3), ["/graph/node/1/attribute/alpha"]),
-    "an attribute that both add": (
-        attribute(0, "one", 1),
-        attribute(0, "one", 2),
-        ["/graph/node/0/attribute/one"],
-    ),
+    "an attribute that both add": (attribute(0, "one", 1), attribute(0, "one", 2), ["/graph/node/0/attribute/one"]),
     "an operator": (node(5, op_type="Relu"), node(5, op_type="Abs"), ["/graph/node/5"]),
-    "an operator and its attribute": (
-        node(1, op_type="Elu"),
-        attribute(1, "alpha", 0.3),
-        ["/graph/node/1"],
-    ),
+    "an operator and its attribute": (node(1, op_type="Elu"), attribute(1, "alpha", 0.3), ["/graph/node/1"]),
     "an input": (node(5, input=("b",)), node(5, input=("a",)), ["/graph/node/5/input/0"]),
     "an input that both add": (node(5, input=("d", "w")), node(5, input=("d", "u")), ["/graph/node/5/input/1"]),
     "a constant": (weights(0, ONE), weights(0, TWO), ["/graph/initializer/0"]),

@@ -171,17 +171,8 @@ def pattern_sets() -> dict[str, numpy.ndarray]:
     random = numpy.random.default_rng(20)
     halves = numpy.arange(65536, dtype="<u2").view("<f2").astype("<f4").view("<u4")
     edges = [
-        0x15AE43FC,
-        0x15AE43FD,
-        0x15AE43FE,
-        0x15AE43FF,
-        0x7F7FFFFF,
-        0x7F7FFFFE,
-        0x7F800000,
-        0x7F800001,
-        0x7FC00000,
-        0,
-    ]
+        0x15AE43FC, 0x15AE43FD, 0x15AE43FE, 0x15AE43FF, 0x7F7FFFFF, 0x7F7FFFFE, 0x7F800000, 0x7F800001, 0x7FC00000, 0,
+    ]  # fmt: skip
     return {
         "powers of two": numpy.tile(numpy.arange(512) << 23, 2),
         "around powers of two": numpy.concatenate([(numpy.arange(1, 512) << 23) + step for step in (-2, -1, 1, 2)]),
@@ -228,26 +219,14 @@ def test_float32_tokens_come_back_when_read_as_float64_and_rounded(name: str, st
 @pytest.mark.parametrize(
     ("bits", "token"),
     [
-        (0x7F7FFFFF, "3.4028234663852886e+38"),
-        (0xFF7FFFFF, "-3.4028234663852886e+38"),
-        (0x15AE43FD, "7.0385307e-26"),
-        (0x95AE43FD, "-7.0385307e-26"),
-        (0x3DCCCCCD, "0.1"),
-        (0x3727C5AC, "1e-05"),
-        (0x3F800000, "1.0"),
-        (0x5A0E1BCA, "1e+16"),
-        (0x80000000, '"-0.0"'),
-        (0x00000001, "1e-45"),
-        (0x7FC00000, '"NaN"'),
-        (0x7FC00001, '"NaN(0x7fc00001)"'),
-        (0xFFC00000, '"NaN(0xffc00000)"'),
-        (0x7F800001, '"NaN(0x7f800001)"'),
-        (0x7F800000, '"Infinity"'),
-        (0xFF800000, '"-Infinity"'),
-        (0x4B800000, "16777216.0"),
-        (0x5D5E0B6B, "1e+18"),
+        (0x7F7FFFFF, "3.4028234663852886e+38"), (0xFF7FFFFF, "-3.4028234663852886e+38"),
+        (0x15AE43FD, "7.0385307e-26"), (0x95AE43FD, "-7.0385307e-26"), (0x3DCCCCCD, "0.1"), (0x3727C5AC, "1e-05"),
+        (0x3F800000, "1.0"), (0x5A0E1BCA, "1e+16"), (0x80000000, '"-0.0"'), (0x00000001, "1e-45"),
+        (0x7FC00000, '"NaN"'), (0x7FC00001, '"NaN(0x7fc00001)"'), (0xFFC00000, '"NaN(0xffc00000)"'),
+        (0x7F800001, '"NaN(0x7f800001)"'), (0x7F800000, '"Infinity"'), (0xFF800000, '"-Infinity"'),
+        (0x4B800000, "16777216.0"), (0x5D5E0B6B, "1e+18"),
     ],
-)
+)  # fmt: skip
 def test_float32_spelling(bits: int, token: str) -> None:
     data = bits.to_bytes(4, "little")
     assert float32_text(data) == token
@@ -314,26 +293,15 @@ def test_any_number_of_packed_elements_comes_back(data_type: int, count: int) ->
 @pytest.mark.parametrize(
     ("data_type", "value", "data"),
     [
-        (7, 1.0, struct.pack("<q", 1)),
-        (7, "12", struct.pack("<q", 12)),
-        (7, -9007199254740992.0, struct.pack("<q", -(2**53))),
-        (13, 2**64 - 1, b"\xff" * 8),
-        (3, "-128", b"\x80"),
-        (22, -8, b"\x08"),
-        (1, 1, struct.pack("<f", 1)),
-        (1, "16777217", struct.pack("<f", 16777216)),
-        (1, 2**60 + 1, struct.pack("<f", 2.0**60)),
-        (1, 3.4028235e38, b"\xff\xff\x7f\x7f"),
-        (1, "NaN(0x7fc00000)", b"\0\0\xc0\x7f"),
-        (1, 1e-60, b"\0\0\0\0"),
-        (1, -0.0, b"\0\0\0\x80"),
-        (10, 65519, b"\xff\x7b"),
-        (11, "9007199254740993", struct.pack("<d", 2.0**53)),
-        (17, 464, b"\x7e"),
-        (18, -1e-9, b"\0"),
-        (14, [1, "-0.0"], struct.pack("<2f", 1, -0.0)),
+        (7, 1.0, struct.pack("<q", 1)), (7, "12", struct.pack("<q", 12)),
+        (7, -9007199254740992.0, struct.pack("<q", -(2**53))), (13, 2**64 - 1, b"\xff" * 8), (3, "-128", b"\x80"),
+        (22, -8, b"\x08"), (1, 1, struct.pack("<f", 1)), (1, "16777217", struct.pack("<f", 16777216)),
+        (1, 2**60 + 1, struct.pack("<f", 2.0**60)), (1, 3.4028235e38, b"\xff\xff\x7f\x7f"),
+        (1, "NaN(0x7fc00000)", b"\0\0\xc0\x7f"), (1, 1e-60, b"\0\0\0\0"), (1, -0.0, b"\0\0\0\x80"),
+        (10, 65519, b"\xff\x7b"), (11, "9007199254740993", struct.pack("<d", 2.0**53)), (17, 464, b"\x7e"),
+        (18, -1e-9, b"\0"), (14, [1, "-0.0"], struct.pack("<2f", 1, -0.0)),
     ],
-)
+)  # fmt: skip
 def test_other_spellings_of_a_number_are_taken(data_type: int, value: object, data: bytes) -> None:
     assert elements.pack(data_type, [value]) == data
 

@@ -13,26 +13,17 @@ from onnxjson.model.payloads import Data
 from tests.generation.descriptors import FieldShape, MessageShape, messages
 
 NESTED = {
-    "TensorProto.Segment": "Segment",
-    "TensorShapeProto.Dimension": "Dimension",
-    "TypeProto.Tensor": "TensorType",
-    "TypeProto.Sequence": "SequenceType",
-    "TypeProto.Map": "MapType",
-    "TypeProto.Optional": "OptionalType",
-    "TypeProto.SparseTensor": "SparseTensorType",
-    "TypeProto.Opaque": "OpaqueType",
-}
+    "TensorProto.Segment": "Segment", "TensorShapeProto.Dimension": "Dimension", "TypeProto.Tensor": "TensorType",
+    "TypeProto.Sequence": "SequenceType", "TypeProto.Map": "MapType", "TypeProto.Optional": "OptionalType",
+    "TypeProto.SparseTensor": "SparseTensorType", "TypeProto.Opaque": "OpaqueType",
+}  # fmt: skip
 """Records of nested messages; the other records have the message's name without "Proto"."""
 KINDS = {
-    FieldDescriptor.TYPE_INT64: Kind.INT64,
-    FieldDescriptor.TYPE_UINT64: Kind.UINT64,
-    FieldDescriptor.TYPE_INT32: Kind.INT32,
-    FieldDescriptor.TYPE_FLOAT: Kind.FLOAT,
-    FieldDescriptor.TYPE_DOUBLE: Kind.DOUBLE,
-    FieldDescriptor.TYPE_STRING: Kind.STRING,
-    FieldDescriptor.TYPE_BYTES: Kind.BYTES,
-    FieldDescriptor.TYPE_MESSAGE: Kind.MESSAGE,
-}
+    FieldDescriptor.TYPE_INT64: Kind.INT64, FieldDescriptor.TYPE_UINT64: Kind.UINT64,
+    FieldDescriptor.TYPE_INT32: Kind.INT32, FieldDescriptor.TYPE_FLOAT: Kind.FLOAT,
+    FieldDescriptor.TYPE_DOUBLE: Kind.DOUBLE, FieldDescriptor.TYPE_STRING: Kind.STRING,
+    FieldDescriptor.TYPE_BYTES: Kind.BYTES, FieldDescriptor.TYPE_MESSAGE: Kind.MESSAGE,
+}  # fmt: skip
 DATA_TYPE_FIELDS = {
     "TensorProto.data_type",
     "TypeProto.Tensor.elem_type",

@@ -29,14 +29,10 @@ def test_required_and_absent_defaults_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("domain", "op_type", "opset"),
     [
-        ("", "Nope", 17),
-        ("nowhere", "Conv", 17),
-        ("", "Gelu", 3),
-        ("\udcff", "Conv", 1),
-        ("", "\udcff", 1),
+        ("", "Nope", 17), ("nowhere", "Conv", 17), ("", "Gelu", 3), ("\udcff", "Conv", 1), ("", "\udcff", 1),
         (None, None, 0),
     ],
-)
+)  # fmt: skip
 def test_what_onnx_does_not_know_has_none(domain: str | None, op_type: str | None, opset: int) -> None:
     assert operator_signature(domain, op_type, opset) is None
 

@@ -2,17 +2,7 @@
 
 import msgspec
 
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    Node,
-    Record,
-    SparseTensor,
-    Tensor,
-    TrainingInfo,
-)
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor, TrainingInfo
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.walking import replace_records, tensors_of, walk
 

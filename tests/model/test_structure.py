@@ -32,11 +32,7 @@ def value(name: str) -> ValueInfo:
 
 def node(op_type: str, inputs: str, outputs: str, *attributes: Attribute, domain: str | None = None) -> Node:
     return Node(
-        op_type=op_type,
-        input=tuple(inputs.split()),
-        output=tuple(outputs.split()),
-        attribute=attributes,
-        domain=domain,
+        op_type=op_type, input=tuple(inputs.split()), output=tuple(outputs.split()), attribute=attributes, domain=domain
     )
 
 

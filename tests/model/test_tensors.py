@@ -199,14 +199,10 @@ def test_fixed_integers_and_varints_are_inverse(code: str, count: int) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        b"\x80\x00",
-        b"\xff" * 9 + b"\x02",
-        b"\xff" * 10 + b"\x01",
-        b"\x80",
-        elements.varints([2**31]),
+        b"\x80\x00", b"\xff" * 9 + b"\x02", b"\xff" * 10 + b"\x01", b"\x80", elements.varints([2**31]),
         b"\xff\xff\xff\xff\x0f",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("around", [1, 3000])
 def test_varints_that_are_not_canonical_are_told(bad: bytes, around: int) -> None:
     ones = b"\x01" * around

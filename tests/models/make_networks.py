@@ -216,19 +216,8 @@ def tagger() -> Network:
 
 
 NETWORKS = (
-    convnext,
-    resnet,
-    efficientnet,
-    vit,
-    mobilevit,
-    segformer,
-    distilbert,
-    deberta,
-    llama,
-    whisper,
-    unet,
-    tagger,
-)
+    convnext, resnet, efficientnet, vit, mobilevit, segformer, distilbert, deberta, llama, whisper, unet, tagger,
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:

@@ -23,10 +23,7 @@ BAD = {
     "10 GB": ("model.doc_string = 'x' * 10_000_000_000\n    return model", r"needs more than 1\.0 GiB of memory"),
     "raises": ("raise ValueError('no good')", r"failed: .*pass\.py:2: ValueError: no good"),
     "raises what is no Exception": ("raise KeyboardInterrupt", r"ended its process: exit code 1"),
-    "gives nothing": (
-        "pass",
-        r"failed: .*TypeError: optimize returned nothing; it must return an onnx\.ModelProto",
-    ),
+    "gives nothing": ("pass", r"failed: .*TypeError: optimize returned nothing; it must return an onnx\.ModelProto"),
     "gives another message": ("return model.graph", r"failed: .*TypeError: optimize returned a GraphProto"),
     "gives no bytes": ("return b''", r"returned nothing"),
     "gives garbage": ("return bytes(range(1, 200))", r"returned 199 bytes that are not a model"),
@@ -36,10 +33,7 @@ BAD = {
         "return model.SerializeToString() * 2",
         r"returned what looks like two models: \w+ occurs twice",
     ),
-    "gives no graph": (
-        "model.ClearField('graph')\n    return model",
-        r"returned a model without a graph",
-    ),
+    "gives no graph": ("model.ClearField('graph')\n    return model", r"returned a model without a graph"),
     "leaves nodes without inputs": (
         "del model.graph.node[0]\n    return model",
         r"returned an inconsistent model: /graph/node/0.*: .*features",

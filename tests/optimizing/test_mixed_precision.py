@@ -14,7 +14,7 @@ from onnxjson.model.errors import ParameterError, PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate, one_line
 from onnxjson.optimizing.passes.minimal_sets import minimal
-from onnxjson.running.values import Tolerance
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.verification import verify
 from onnxjson.storage import api
 from tests.optimizing.number_models import model_of, perceptron, with_overflow

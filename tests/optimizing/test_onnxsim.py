@@ -56,3 +56,10 @@ def test_tolerances_and_shapes_of_the_check_are_passed_on(model: Model) -> None:
     with pytest.raises(PassError):
         made_by(model, "onnxsim{check=1,check_shapes={x: [2, 5]}}")
     assert operators(made_by(model, "onnxsim{weights_are_inputs=true}")) == ["MatMul"]
+
+
+def test_a_result_with_another_input_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,2] x) => (float[1,2] y)
+              { o = Optional (x) y = OptionalGetElement (o) }"""
+    with pytest.raises(PassError, match='returned a model with the input "y" instead of "x"'):
+        made_by(api.from_proto(parse_model(text)), "onnxsim")

@@ -91,7 +91,7 @@ def test_an_edit_that_cannot_be_made_is_a_pass_that_failed(model: Model) -> None
         made_by(model, "set-attribute{node=op:Nothing,attribute=a,value=1}")
 
 
-def test_a_rewrite_script_in_python_runs_in_the_guarded_process(model: Model, tmp_path: Path) -> None:
+def test_a_rewrite_script_in_python_runs_in_the_sandboxed_process(model: Model, tmp_path: Path) -> None:
     text = (
         "import os\nfrom onnxjson import edits\n"
         f"def rewrite(model):\n    assert os.getpid() != {__import__('os').getpid()}\n"

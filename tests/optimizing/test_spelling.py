@@ -82,9 +82,9 @@ def test_what_a_pass_is_spelled_as_is_read_as_that_pass(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", READ)
-def test_a_pass_travels_to_the_guarded_process_as_it_is(text: str) -> None:
+def test_a_pass_travels_to_the_sandboxed_process_as_it_is(text: str) -> None:
     subject = parse_step(text).subject
-    if subject.is_guarded:
+    if subject.is_sandboxed:
         assert subject_of(declared(subject)) == (subject, False)
 
 

@@ -198,20 +198,9 @@ def test_errors_and_sizes_are_measured_with_the_texts_of_the_model(name: str) ->
 
 
 PASSES = [
-    "extract-adapters",
-    "float16",
-    "mixed-precision",
-    "onnxoptimizer",
-    "onnxruntime",
-    "onnxruntime{level=all}",
-    "onnxscript",
-    "onnxsim",
-    "onnxslim",
-    "qnn-preprocess",
-    "quantize-dynamic",
-    "symbolic-shapes",
-    "transformers",
-]
+    "extract-adapters", "float16", "mixed-precision", "onnxoptimizer", "onnxruntime", "onnxruntime{level=all}",
+    "onnxscript", "onnxsim", "onnxslim", "qnn-preprocess", "quantize-dynamic", "symbolic-shapes", "transformers",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -115,22 +115,11 @@ def test_a_pass_that_fails_or_changes_nothing_has_no_parts(tmp_path: Path) -> No
 
 
 POOL = [
-    "onnxruntime{level=basic}",
-    "onnxruntime{level=extended}",
-    "onnxruntime{level=all}",
-    "onnxoptimizer",
-    "onnxoptimizer:eliminate_identity",
-    "onnxoptimizer:fuse_bn_into_conv",
-    "onnxoptimizer:extract_constant_to_initializer",
-    "onnxscript",
-    "onnxscript:default_rules",
-    "onnxsim",
-    "float16",
-    "prune",
-    "name-nodes",
-    "constants-to-initializers",
-    "deduplicate-initializers",
-]
+    "onnxruntime{level=basic}", "onnxruntime{level=extended}", "onnxruntime{level=all}", "onnxoptimizer",
+    "onnxoptimizer:eliminate_identity", "onnxoptimizer:fuse_bn_into_conv",
+    "onnxoptimizer:extract_constant_to_initializer", "onnxscript", "onnxscript:default_rules", "onnxsim", "float16",
+    "prune", "name-nodes", "constants-to-initializers", "deduplicate-initializers",
+]  # fmt: skip
 MADE = {"convolution": convolution, "branch": branch}
 EXPORTED = ["branches_ts.onnx", "encoder_ts.onnx", "mobile_dynamo.onnx"]
 

@@ -9,6 +9,7 @@ import argparse
 import datetime
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,9 @@ def by_both(job: Job, program: Sequence[str | os.PathLike[str]] | None, ours: Se
         for place in places:
             place.mkdir()
             job.make(place)
-        original = Verdict("not installed") if program is None else run(job, places[0], [[*program, *job.original]])
+        original = Verdict("not installed")
+        if program is not None:
+            original = run(job, places[0], [[*program, *shlex.split(job.original)]])
         mine = run(job, places[1], commands(job, ours))
         models = [place / "out.onnx" for place in places]
         if original.word != "works" or mine.word != "works":
@@ -140,13 +143,9 @@ def by_both(job: Job, program: Sequence[str | os.PathLike[str]] | None, ours: Se
 
 def commands(job: Job, ours: Sequence[str] = _ONNXJSON) -> list[list[str]]:
     """The commands of onnxjson for a job; "&&" is between two of them."""
-    found: list[list[str]] = [[*ours]]
-    for word in job.ours:
-        if word == "&&":
-            found.append([*ours])
-        else:
-            found[-1].append(word)
-    return found
+    words = [*shlex.split(job.ours), "&&"]
+    ends = [position for position, word in enumerate(words) if word == "&&"]
+    return [[*ours, *words[start:end]] for start, end in zip([0, *[each + 1 for each in ends]], ends, strict=False)]
 
 
 def run(job: Job, folder: Path, lines: Sequence[Sequence[str | os.PathLike[str]]]) -> Verdict:

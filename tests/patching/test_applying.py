@@ -113,18 +113,8 @@ def test_a_field_with_another_value_is_refused_with_address_expected_and_found()
             attributes_of(),
             "/graph/node/0/attribute/#0: the list has 0 members",
         ),
-        (
-            graph_of("a", "b"),
-            graph_of("a"),
-            graph_of("a", "b", "c"),
-            "/graph/node: expected 2 members, found 3",
-        ),
-        (
-            graph_of("a", "b"),
-            graph_of("a"),
-            graph_of("a", "x"),
-            '/graph/node/1/output: expected ["b"], found ["x"]',
-        ),
+        (graph_of("a", "b"), graph_of("a"), graph_of("a", "b", "c"), "/graph/node: expected 2 members, found 3"),
+        (graph_of("a", "b"), graph_of("a"), graph_of("a", "x"), '/graph/node/1/output: expected ["b"], found ["x"]'),
         (
             attributes_of(number("a", 1)),
             attributes_of(),

@@ -21,17 +21,11 @@ from tests.patching.wrapping import first_pairs, model_with
 MODELS = sorted((Path(__file__).parents[1] / "models").glob("*.onnx"))
 
 VALUES: dict[Kind, tuple[object, ...]] = {
-    Kind.INT64: (0, 1, -(2**63), 2**63 - 1),
-    Kind.INT32: (0, -(2**31), 2**31 - 1),
-    Kind.DATA_TYPE: (0, 1, 99, -1),
-    Kind.ATTRIBUTE_TYPE: (0, 2),
-    Kind.DATA_LOCATION: (0, 1),
-    Kind.STRING: ("", "a", "\udcff", "\u202e\n"),
-    Kind.BYTES: (b"", b"a", b"\xff"),
-    Kind.FLOAT: (b"\0\0\0\0", b"\0\0\0\x80", b"\1\0\x80\x7f", b"\0\0\xc0\x7f"),
-    Kind.DOUBLE: (b"\0" * 8, b"\1\0\0\0\0\0\xf0\xff"),
-    Kind.UINT64: (b"\0", b"\xff" * 9 + b"\1"),
-}
+    Kind.INT64: (0, 1, -(2**63), 2**63 - 1), Kind.INT32: (0, -(2**31), 2**31 - 1), Kind.DATA_TYPE: (0, 1, 99, -1),
+    Kind.ATTRIBUTE_TYPE: (0, 2), Kind.DATA_LOCATION: (0, 1), Kind.STRING: ("", "a", "\udcff", "\u202e\n"),
+    Kind.BYTES: (b"", b"a", b"\xff"), Kind.FLOAT: (b"\0\0\0\0", b"\0\0\0\x80", b"\1\0\x80\x7f", b"\0\0\xc0\x7f"),
+    Kind.DOUBLE: (b"\0" * 8, b"\1\0\0\0\0\0\xf0\xff"), Kind.UINT64: (b"\0", b"\xff" * 9 + b"\1"),
+}  # fmt: skip
 """Values that a field can have; of packed numbers as they stand in a record."""
 
 
@@ -39,12 +33,7 @@ def values_of(field: Field) -> Iterator[object]:
     """Values of a field: absent, present and empty, and others."""
     if field.message is not None:
         yield from (
-            ((), (field.message(),), (field.message(), field.message()))
-            if field.repeated
-            else (
-                None,
-                field.message(),
-            )
+            ((), (field.message(),), (field.message(), field.message())) if field.repeated else (None, field.message())
         )
     elif field.packed or (field.repeated and field.kind is Kind.FLOAT):
         packed = VALUES[Kind.UINT64 if field.kind in (Kind.INT32, Kind.INT64, Kind.UINT64) else field.kind]
@@ -189,14 +178,10 @@ def test_attributes_are_followed_by_name() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (("a",), ("a", "a")),
-        (("a", "a"), ("a",)),
-        (("a", "a", "b"), ("b", "a", "a")),
-        (("#0", "a"), ("a", "#0")),
-        ((None, "a"), ("a", None, None)),
-        (("", "x/~y"), ("x/~y", "")),
+        (("a",), ("a", "a")), (("a", "a"), ("a",)), (("a", "a", "b"), ("b", "a", "a")), (("#0", "a"), ("a", "#0")),
+        ((None, "a"), ("a", None, None)), (("", "x/~y"), ("x/~y", "")),
     ],
-)
+)  # fmt: skip
 def test_attributes_whose_names_repeat_or_are_missing(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     base = attributes_of(*[number(name, index) for index, name in enumerate(before)])
     target = attributes_of(*[number(name, index) for index, name in enumerate(after)])

@@ -42,10 +42,7 @@ def mistakes(text: str | bytes) -> list[str]:
         (FORMAT + '"operation": []}', '1:32 unknown-key: a patch has no key "operation"; did you mean "operations"?'),
         (FORMAT + '"base": "ABC"}', '1:40 wrong-type: found the string "ABC", expected a sha256, 64 digits'),
         (FORMAT + '"operations": {}}', "1:46 wrong-type: found an object, expected a list of operations"),
-        (
-            FORMAT + '"format": 1}',
-            '1:32 duplicate-key: the key "format" appears twice in this object',
-        ),
+        (FORMAT + '"format": 1}', '1:32 duplicate-key: the key "format" appears twice in this object'),
         (FORMAT + '"operations": [}', "1:46 unclosed-bracket: this `[` is not closed before `}`"),
         (FORMAT[:-2] + "}", '1:1 missing-key: the patch has no operations; add "operations": [...]'),
         (FORMAT + '"payloads": {"ab": {"base64": ""}}}', '1:45 bad-payload: "ab" is not a sha256'),
@@ -113,10 +110,7 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
         (['{"set": "/domain", "old": "a", "new": "a"}'], "2 bad-change: old and new are equal; leave out a key for"),
         (['{"set": "/domain"}'], "2 bad-change: old and new are equal"),
         (['{"set": "/graph/node", "new": []}'], "2 bad-change: node is a list of records; use the operation"),
-        (
-            ['{"list": "/domain", "sequence": []}'],
-            "2 bad-change: domain is not a list of records; use the operation",
-        ),
+        (['{"list": "/domain", "sequence": []}'], "2 bad-change: domain is not a list of records; use the operation"),
         (
             ['{"set": "/graph/node/0/attribute/a/name", "old": "a", "new": "b"}'],
             "2 bad-change: an attribute of a node is addressed by its name, so its name cannot change; remove the",
@@ -142,23 +136,14 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
             ['{"list": "/graph/node", "sequence": {}}'],
             "2 wrong-type: found an object, expected a list of runs and members such as",
         ),
-        (
-            ['{"list": "/graph/node", "sequence": [3]}'],
-            "2 wrong-type: found the number 3, expected a run",
-        ),
+        (['{"list": "/graph/node", "sequence": [3]}'], "2 wrong-type: found the number 3, expected a run"),
         (['{"list": "/graph/node", "sequence": [[3, 2]]}'], "2 wrong-type: found a list of 2, expected a run"),
-        (
-            ['{"list": "/graph/node", "sequence": [[0, true]]}'],
-            "2 wrong-type: found a list of 2, expected a run",
-        ),
+        (['{"list": "/graph/node", "sequence": [[0, true]]}'], "2 wrong-type: found a list of 2, expected a run"),
         (
             ['{"list": "/graph/node", "sequence": [[0, 99999999999999999999]]}'],
             "2 wrong-type: found a list of 2, expected a run",
         ),
-        (
-            ['{"list": "/graph/node", "sequence": [{"add": 3}]}'],
-            "2 wrong-type: found the number 3, expected an object",
-        ),
+        (['{"list": "/graph/node", "sequence": [{"add": 3}]}'], "2 wrong-type: found the number 3, expected an object"),
         (
             ['{"list": "/graph/node", "sequence": [[1, 3]]}'],
             "2 bad-change: position 0 is missing; list every position of the",
@@ -201,10 +186,7 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
             ['{"set": "/graph/initializer/0/int64_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],
             "2 bad-payload: the bytes are not packed numbers",
         ),
-        (
-            ['{"set": "/graph/unknown_fields", "new": "CgA="}'],
-            "2 bad-unknown-fields: unknown_fields has a field that",
-        ),
+        (['{"set": "/graph/unknown_fields", "new": "CgA="}'], "2 bad-unknown-fields: unknown_fields has a field that"),
     ],
 )
 def test_operations_that_make_no_sense(operations: list[str], says: str) -> None:

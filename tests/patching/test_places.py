@@ -13,20 +13,14 @@ MOVED = Patch.between(graph_of("a", "b", "c", "d"), graph_of("c", "new", "a", "d
 @pytest.mark.parametrize(
     ("address", "after"),
     [
-        ("", ""),
-        ("/graph", "/graph"),
-        ("/graph/node", "/graph/node"),
-        ("/graph/node/0", "/graph/node/2"),
-        ("/graph/node/1", None),
-        ("/graph/node/1/output/0", None),
-        ("/graph/node/2", "/graph/node/0"),
+        ("", ""), ("/graph", "/graph"), ("/graph/node", "/graph/node"), ("/graph/node/0", "/graph/node/2"),
+        ("/graph/node/1", None), ("/graph/node/1/output/0", None), ("/graph/node/2", "/graph/node/0"),
         ("/graph/node/3/output/0", "/graph/node/3/output/0"),
         ("/graph/node/3/attribute/x~1y~0/g/node/7", "/graph/node/3/attribute/x~1y~0/g/node/7"),
-        ("/graph/input/0/name", "/graph/input/0/name"),
-        ("/functions/2/node/5", "/functions/2/node/5"),
+        ("/graph/input/0/name", "/graph/input/0/name"), ("/functions/2/node/5", "/functions/2/node/5"),
         ("/graph/node/0/unknown_fields", "/graph/node/2/unknown_fields"),
     ],
-)
+)  # fmt: skip
 def test_members_are_followed(address: str, after: str | None) -> None:
     assert MOVED.where(address) == after
 

@@ -15,30 +15,10 @@ from onnxjson.patterns.names import (
 )
 
 PATTERNS = [
-    "",
-    "a",
-    "ab*",
-    "(ab)*",
-    "(?:a|b|)+c?",
-    "a{2}",
-    "a{2,}b",
-    "a{,2}b",
-    "(a|bc){1,3}",
-    "[^a]b",
-    "[]a]+",
-    "[a-c\\]]*",
-    "a.b",
-    "^ab|c$",
-    "(?i)Ab?",
-    "\\d+\\.\\w*",
-    "(?P<x>a)?b",
-    "(a*)*b",
-    "(a|a)*b",
-    "a*?b+?",
-    "a{x}",
-    "\\x61\\u0062",
+    "", "a", "ab*", "(ab)*", "(?:a|b|)+c?", "a{2}", "a{2,}b", "a{,2}b", "(a|bc){1,3}", "[^a]b", "[]a]+", "[a-c\\]]*",
+    "a.b", "^ab|c$", "(?i)Ab?", "\\d+\\.\\w*", "(?P<x>a)?b", "(a*)*b", "(a|a)*b", "a*?b+?", "a{x}", "\\x61\\u0062",
     "((a|b)c){2}|d",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -124,14 +104,9 @@ def test_pattern_that_is_none_is_refused_with_the_place(pattern: str, message: s
 
 
 GROUPED = [
-    "(a*)(b*)c?",
-    "(a*?)(b*)(.*)",
-    "(?P<x>a|ab)(c|bcd)?(d*)",
-    "((a)|b)*(c?)",
-    "(a){2,3}?(a*)",
-    "a(?:b)(c)?",
+    "(a*)(b*)c?", "(a*?)(b*)(.*)", "(?P<x>a|ab)(c|bcd)?(d*)", "((a)|b)*(c?)", "(a){2,3}?(a*)", "a(?:b)(c)?",
     "(.*)\\.(\\d*)",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", GROUPED)

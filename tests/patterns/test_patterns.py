@@ -129,14 +129,10 @@ def test_pattern_finds(model: Model, pattern: str, found: list[list[str]]) -> No
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [
-        ("MatMul($x, ?w)", [["mm"]]),
-        ("MatMul($x, Transpose(?w))", [["mm", "t"]]),
-        ("Add($x, ?b)", [["add"]]),
-        ("Add($x, 2)", []),
-        ("Mul($x, 3)", [["mul"]]),
-        ("Mul(?a, ?b)", []),
+        ("MatMul($x, ?w)", [["mm"]]), ("MatMul($x, Transpose(?w))", [["mm", "t"]]), ("Add($x, ?b)", [["add"]]),
+        ("Add($x, 2)", []), ("Mul($x, 3)", [["mul"]]), ("Mul(?a, ?b)", []),
     ],
-)
+)  # fmt: skip
 def test_values_computed_from_constants_are_constants(pattern: str, found: list[list[str]]) -> None:
     whole = model_of("""<ir_version: 9, opset_import: ["" : 19]>
         g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1, 2, 3, 4}, float two = {2}, float three = {3}> {
@@ -249,13 +245,8 @@ def _random_call(seed: random.Random, depth: int) -> Call:
         (Operator("a b"),),
     ])  # fmt: skip
     values: list[AttributeValue] = [
-        Anything(),
-        Bound("g"),
-        Number(3),
-        Elements((1, None)),
-        Text("SAME_UPPER"),
-        Text("a b"),
-    ]
+        Anything(), Bound("g"), Number(3), Elements((1, None)), Text("SAME_UPPER"), Text("a b"),
+    ]  # fmt: skip
     attributes = tuple([(f"attr{n}", seed.choice(values)) for n in range(seed.randrange(3))])
     inputs = tuple([_random_value(seed, depth) for _ in range(seed.randrange(3))])
     is_open = seed.random() < 0.3

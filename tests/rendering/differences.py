@@ -163,24 +163,13 @@ def example() -> Made:
 
 
 HOSTILE = (
-    "\x1b[2J\x1b]52;c;aGk=\x07",
-    "\u202etxt.exe\u2066",
-    "a\nb\r\nc\u2028d",
-    "</script><script>alert(1)</script>",
-    "</title></style><img src=x onerror=alert(1)>",
-    "\" onload='alert(1)' x=\"",
-    "`code` ``more`` ```",
-    "a | b \\| c \\",
-    "[link](https://example.com) ![image](http://example.com/x.png) <https://example.com>",
+    "\x1b[2J\x1b]52;c;aGk=\x07", "\u202etxt.exe\u2066", "a\nb\r\nc\u2028d", "</script><script>alert(1)</script>",
+    "</title></style><img src=x onerror=alert(1)>", "\" onload='alert(1)' x=\"", "`code` ``more`` ```",
+    "a | b \\| c \\", "[link](https://example.com) ![image](http://example.com/x.png) <https://example.com>",
     "@everyone #1 GH-1 www.example.com https://example.com someone@example.com",
-    "**bold** _it_ ~~no~~ $x$ &lt; &#124; <!-- comment",
-    "| --- |",
-    "<b>x</b>\x00",
-    "-->]]>",
-    "\udcff\udcfe",
-    "{{7*7}} ${7*7} [red]markup[/red]",
-    "x" * 5000,
-)
+    "**bold** _it_ ~~no~~ $x$ &lt; &#124; <!-- comment", "| --- |", "<b>x</b>\x00", "-->]]>", "\udcff\udcfe",
+    "{{7*7}} ${7*7} [red]markup[/red]", "x" * 5000,
+)  # fmt: skip
 """Names that want to be more than names."""
 
 

@@ -92,15 +92,10 @@ def test_names_are_exact() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "onnxjson-diff/2"},
-        {"equal": "no"},
-        {"incomplete": []},
-        {"summary": {}},
-        {"matches": [["/graph/node/0"]]},
-        {"events": [{"kind": "exploded"}]},
-        {"more": 1},
+        {"format": "onnxjson-diff/2"}, {"equal": "no"}, {"incomplete": []}, {"summary": {}},
+        {"matches": [["/graph/node/0"]]}, {"events": [{"kind": "exploded"}]}, {"more": 1},
     ],
-)
+)  # fmt: skip
 def test_schema_refuses_what_is_wrong(change: dict[str, Any]) -> None:
     found = json.loads(text_of(example()))
     assert not VALIDATOR.is_valid({**found, **change})

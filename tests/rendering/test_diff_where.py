@@ -106,10 +106,7 @@ def _stack(alphas: Sequence[tuple[float, float]], gain: float = 0, scale: float 
             [0.2, 0.1, 0.2, 0.1, 0.3, 0.1, 0.2, 0.1],
             "rounds 0, 1, 3 only: LeakyRelu.alpha 0.1 -> 0.2; rounds 2 only: LeakyRelu.alpha 0.1 -> 0.3",
         ),
-        (
-            [0.2, 0.3] * 4,
-            "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2, LeakyRelu.alpha 0.1 -> 0.3",
-        ),
+        ([0.2, 0.3] * 4, "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2, LeakyRelu.alpha 0.1 -> 0.3"),
     ],
 )
 def test_each_value_has_the_rounds_in_which_all_places_of_the_line_have_it(alphas: list[float], where: str) -> None:

@@ -60,17 +60,10 @@ def test_text_of_lines_keeps_its_lines() -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 bytes"),
-        (1, "1 byte"),
-        (999, "999 bytes"),
-        (1000, "1.0 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (2_306_867_200, "2.3 GB"),
-        (1 << 63, "9.2 EB"),
-        (1 << 90, "1237940039 EB"),
+        (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"), (2_306_867_200, "2.3 GB"), (1 << 63, "9.2 EB"), (1 << 90, "1237940039 EB"),
     ],
-)
+)  # fmt: skip
 def test_size_for_a_person(count: int, text: str) -> None:
     assert size(count) == text
 

@@ -27,7 +27,7 @@ from onnxjson.running import box, box_landlock, server_process
 from onnxjson.running.box import Box
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Answer, Limits, Request
-from onnxjson.running.worker_server import run_guarded
+from onnxjson.running.worker_server import run_sandboxed
 from onnxjson.storage import api
 
 LIMITS = Limits(wall_seconds=10, open_files=64, file_bytes=1 << 20, may_start_threads=True)
@@ -186,12 +186,12 @@ def done(attempt: Callable[[], object]) -> tuple[Answer, bytes]:
 def test_what_a_job_tries_is_refused_in_the_box_and_works_without(name: str, place: Place) -> None:
     attempt = ATTEMPTS[name]
     before = sorted(os.listdir(place.folder))
-    answer, _ = run_guarded(lambda: done(lambda: attempt(place)), LIMITS, box=Box(scratch=str(place.scratch)))
+    answer, _ = run_sandboxed(lambda: done(lambda: attempt(place)), LIMITS, box=Box(scratch=str(place.scratch)))
     assert answer.outcome == "failed", answer
     assert answer.detail.startswith(("PermissionError: ", "OSError: [Errno 18]")), answer  # the latter: across folders
     assert sorted(os.listdir(place.folder)) == before
     assert place.secret.read_text() == "secret"
-    answer, _ = run_guarded(lambda: done(lambda: attempt(place)), LIMITS, box=None)
+    answer, _ = run_sandboxed(lambda: done(lambda: attempt(place)), LIMITS, box=None)
     assert answer.outcome == "done" or name == "becomes another program", answer
 
 
@@ -199,7 +199,7 @@ def test_root_has_no_rights_of_root_in_the_box() -> None:
     def status() -> tuple[Answer, bytes]:
         return Answer(outcome="done"), Path("/proc/self/status").read_bytes()
 
-    lines = run_guarded(status, LIMITS)[1].decode().splitlines()
+    lines = run_sandboxed(status, LIMITS)[1].decode().splitlines()
     found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     assert found["NoNewPrivs"] == "1"
     assert int(found["CapInh"], 16) == int(found["CapAmb"], 16) == 0
@@ -219,7 +219,7 @@ def test_the_folder_of_a_job_is_its_own(tmp_path: Path) -> None:
         (tmp_path / "a").rmdir()
         Path(os.devnull).write_text("x")
 
-    assert run_guarded(lambda: done(use), LIMITS, box=Box(scratch=str(tmp_path)))[0].outcome == "done"
+    assert run_sandboxed(lambda: done(use), LIMITS, box=Box(scratch=str(tmp_path)))[0].outcome == "done"
 
 
 def test_what_a_job_names_can_be_read_and_not_written(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_what_a_job_names_can_be_read_and_not_written(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("in")
     reads = Box(reads=(str(tmp_path / "link"), str(tmp_path / "nowhere")))
     found = tmp_path / "in" / "x"
-    assert run_guarded(lambda: done(found.read_text), LIMITS, box=reads)[0].outcome == "done"
-    assert "PermissionError" in run_guarded(lambda: done(lambda: found.write_text("y")), LIMITS, box=reads)[0].detail
+    assert run_sandboxed(lambda: done(found.read_text), LIMITS, box=reads)[0].outcome == "done"
+    assert "PermissionError" in run_sandboxed(lambda: done(lambda: found.write_text("y")), LIMITS, box=reads)[0].detail
 
 
 def test_threads_and_pairs_of_streams_work_in_the_box() -> None:
@@ -242,25 +242,25 @@ def test_threads_and_pairs_of_streams_work_in_the_box() -> None:
         assert other.recv(1) == b"x"
         os.kill(os.getpid(), 0)
 
-    assert run_guarded(lambda: done(use), LIMITS)[0].outcome == "done"
+    assert run_sandboxed(lambda: done(use), LIMITS)[0].outcome == "done"
 
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_older_kernels_guard_files_too(version: int, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box_landlock, "version", lambda: version)
     inside = Box(scratch=str(place.scratch))
-    assert run_guarded(lambda: done((place.scratch / "x").touch), LIMITS, box=inside)[0].outcome == "done"
-    assert "PermissionError" in run_guarded(lambda: done(place.secret.read_text), LIMITS, box=inside)[0].detail
-    assert "PermissionError" in run_guarded(lambda: done((place.folder / "new").touch), LIMITS, box=inside)[0].detail
+    assert run_sandboxed(lambda: done((place.scratch / "x").touch), LIMITS, box=inside)[0].outcome == "done"
+    assert "PermissionError" in run_sandboxed(lambda: done(place.secret.read_text), LIMITS, box=inside)[0].detail
+    assert "PermissionError" in run_sandboxed(lambda: done((place.folder / "new").touch), LIMITS, box=inside)[0].detail
     reading = Box(scratch=str(place.scratch), reads=(str(place.secret),))
     assert (
         "PermissionError"
-        in run_guarded(lambda: done(lambda: os.truncate(place.secret, 0)), LIMITS, box=reading)[0].detail
+        in run_sandboxed(lambda: done(lambda: os.truncate(place.secret, 0)), LIMITS, box=reading)[0].detail
     )
     flags = os.O_RDONLY | os.O_TRUNC
     assert (
         "PermissionError"
-        in run_guarded(lambda: done(lambda: os.open(place.secret, flags)), LIMITS, box=reading)[0].detail
+        in run_sandboxed(lambda: done(lambda: os.open(place.secret, flags)), LIMITS, box=reading)[0].detail
     )
     assert place.secret.read_text() == "secret"
 
@@ -276,7 +276,7 @@ def test_no_signal_reaches_another_process_by_way_of_a_pipe(version: int, monkey
             fcntl.fcntl(news, fcntl.F_SETFL, os.O_ASYNC)
             os.write(pipe, b"x")
 
-        answer = run_guarded(lambda: done(signal_other), LIMITS)[0]
+        answer = run_sandboxed(lambda: done(signal_other), LIMITS)[0]
         other.communicate(b"\n", timeout=10)
     assert (other.returncode, answer.detail) == (0, "PermissionError: [Errno 1] Operation not permitted")
 
@@ -294,7 +294,7 @@ def test_a_kernel_without_any_of_it_still_runs_jobs_and_one_line_reports_it(
 ) -> None:
     monkeypatch.setattr(box, "landlock_missing", lambda: "too old")
     monkeypatch.setattr(box, "seccomp_missing", lambda: "switched off")
-    assert run_guarded(lambda: done(place.secret.read_text), LIMITS)[0].outcome == "done"
+    assert run_sandboxed(lambda: done(place.secret.read_text), LIMITS)[0].outcome == "done"
     for _ in range(2):
         with Worker() as worker:
             assert worker.check(example.make_example().SerializeToString()) == ()

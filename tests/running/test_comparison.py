@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxjson.running.values import EXACT, TOLERANCES, Tolerance, compare, tolerance_of
+from onnxjson.running.comparisons import EXACT, TOLERANCES, Tolerance, compare, tolerance_of
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -122,9 +122,12 @@ def test_joined_parts_may_be_computed_from_each_other() -> None:
     assert not compare(base, target).close
 
 
-def test_excess_is_the_greatest_difference_in_units_of_what_is_allowed() -> None:
-    found = compare(np.array([1.0, 100.0]), np.array([1.5, 101.0]), Tolerance(absolute=0.1, relative=0.1))
-    assert found.excess == pytest.approx(0.5 / 0.2)
+def test_noise_is_allowed_where_it_is_and_no_more_than_the_most() -> None:
+    base, noise = np.array([1.0, 1.0, 1.0, 1.0]), np.array([0.1, 0.002, 0.0, 0.0])
+    tolerance = Tolerance(relative=0.01)
+    for gaps, outside in ([0.09, 0.019, 0.009, 0.0], 0), ([0.11, 0.0, 0.0, 0.0], 1), ([0.09, 0.021, 0.011, 0.0], 2):
+        assert compare(base, base + gaps, tolerance, noise).outside == outside
+        assert not compare(base, base + gaps, tolerance).close
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, ml_dtypes.int4, np.int8])

@@ -1,4 +1,4 @@
-"""Models run in a guarded process: values of every dtype, sizes, files, times, profiles; and what goes wrong."""
+"""Models run in a sandboxed process: values of every dtype, sizes, files, times, profiles; and what goes wrong."""
 
 import functools
 from collections.abc import Iterator

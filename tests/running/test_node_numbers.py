@@ -35,6 +35,16 @@ def worker() -> Iterator[Worker]:
         yield started
 
 
+def test_numbers_are_told_while_the_model_runs(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.running.node_numbers._TELLS", -1.0)
+    told: list[int] = []
+    numbers, _ = node_numbers(
+        model_of(CHAIN), None, worker, GIVEN, {}, lambda partly: told.append(len(partly.get("max", {})))
+    )
+    assert told == [1, 2, 3, 4, 5]
+    assert len(numbers["max"]) == 5
+
+
 def _with_names(model: Model, names: list[str]) -> Model:
     assert model.graph is not None
     nodes = [msgspec.structs.replace(node, name=name) for node, name in zip(model.graph.node, names, strict=True)]

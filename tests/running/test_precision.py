@@ -8,8 +8,8 @@ import pytest
 
 import onnxjson
 from onnxjson.model.document import Model
+from onnxjson.running.comparisons import EXACT, TOLERANCES, Tolerance, compare
 from onnxjson.running.precision import QUANTIZED, least_tolerances
-from onnxjson.running.values import EXACT, TOLERANCES, Tolerance, compare
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 

@@ -13,8 +13,8 @@ import onnxjson
 from onnxjson import Model
 from onnxjson.diffing.difference import Diff, diff, diff_models
 from onnxjson.diffing.events import Event
+from onnxjson.running.comparisons import Tolerance
 from onnxjson.running.proof import prove
-from onnxjson.running.values import Tolerance
 from onnxjson.storage.external_files import externalize
 
 RANDOM = np.random.default_rng(0)
@@ -580,28 +580,15 @@ def test_copy_of_a_constant_gets_no_random_values(monkeypatch: pytest.MonkeyPatc
     x = [value("x", [2, 2, 4])]
     constants = {"b": floats(4), "w": floats(4, 4), "flat": np.array([4, 4]), "deep": np.array([2, 2, 4])}
     base = [
-        node("Identity", "b", "b1"),
-        node("Identity", "b", "b2"),
-        node("Mul", "x b1", "o"),
-        node("Neg", "o", "p"),
-        node("Sin", "p", "q"),
-        node("MatMul", "q w", "m"),
-        node("Add", "m b2", "a"),
-        node("Exp", "a", "e"),
-        node("Tanh", "e", "t"),
-        node("Cos", "t", "y"),
-    ]
+        node("Identity", "b", "b1"), node("Identity", "b", "b2"), node("Mul", "x b1", "o"), node("Neg", "o", "p"),
+        node("Sin", "p", "q"), node("MatMul", "q w", "m"), node("Add", "m b2", "a"), node("Exp", "a", "e"),
+        node("Tanh", "e", "t"), node("Cos", "t", "y"),
+    ]  # fmt: skip
     target = [
-        node("Mul", "x b", "o"),
-        node("Neg", "o", "p"),
-        node("Sin", "p", "q"),
-        node("Reshape", "q flat", "f"),
-        node("Gemm", "f w b", "a"),
-        node("Exp", "a", "e"),
-        node("Tanh", "e", "t"),
-        node("Reshape", "t deep", "d"),
+        node("Mul", "x b", "o"), node("Neg", "o", "p"), node("Sin", "p", "q"), node("Reshape", "q flat", "f"),
+        node("Gemm", "f w b", "a"), node("Exp", "a", "e"), node("Tanh", "e", "t"), node("Reshape", "t deep", "d"),
         node("Cos", "d", "y"),
-    ]
+    ]  # fmt: skip
     proved = prove(diff_models(made(base, x, constants=constants), made(target, x, constants=constants)))
     verdicts = {each.verdict for each in proved.events if each.verdict}
     assert verdicts

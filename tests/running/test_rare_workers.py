@@ -1,4 +1,4 @@
-"""What happens to a guarded process rarely: pipes that break, answers that are none, processes that do not end."""
+"""What happens to a sandboxed process rarely: pipes that break, answers that are none, processes that do not end."""
 
 import os
 import site
@@ -55,7 +55,7 @@ def test_a_server_that_does_not_end_is_killed_and_what_it_started_with_it(monkey
 
 def test_more_bytes_than_a_message_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MESSAGE_BYTES", 4)
-    with Worker() as found, pytest.raises(LimitError, match="more than the guarded process accepts"):
+    with Worker() as found, pytest.raises(LimitError, match="more than the sandboxed process accepts"):
         found.run_contained(Request(job="run", limits=Limits()), bytes(9), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Models evaluated in the guarded process, values of every dtype in and out."""
+"""Models evaluated in the sandboxed process, values of every dtype in and out."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -11,14 +11,15 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson import Model
+from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running import sandbox, tasks
 from onnxjson.running.random_values import random_array
-from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task, execute, execute_all
-from onnxjson.running.values import Value
+from onnxjson.running.sandbox import Outcome, execute, execute_all
+from onnxjson.running.values import Value, Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 
 TYPES = [number for number in DATA_TYPE_NAMES if number]
@@ -86,26 +87,49 @@ def array_of(value: Value) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     return to_numpy(value)
 
 
-def first(results: Results) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
-    run = results.runs[0]
-    assert not isinstance(run, str), run
-    return array_of(run["y"])
+def task_of(
+    evaluated: Model, runs: Sequence[Values], *, engines: Sequence[tasks.Engine] = tasks.ENGINES
+) -> tasks.RunTask:
+    return tasks.RunTask(
+        subject=tasks.Subject(model=message_bytes(evaluated)),
+        settings=tasks.Settings(engines=tuple(engines)),
+        feeds=tuple(map(packed_values, runs)),
+    )
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "reference"])
-def test_either_engine_evaluates(worker: Worker, engine: str) -> None:
-    (results,) = evaluate_all(worker, [evaluation_task(RELU, [X, X], engines=[engine])], timeout=3.0)  # type: ignore[list-item]
-    assert results.engine == engine
-    assert [array_of(run["y"]).tolist() for run in results.runs if not isinstance(run, str)] == [[0, 2], [0, 2]]
+def evaluated(worker: Worker, *series: tasks.RunTask) -> list[Outcome]:
+    return execute_all(worker, series, timeout=3.0, memory=2 << 30)
+
+
+def outputs(outcome: Outcome) -> list[Value]:
+    """The output y of each run that succeeded."""
+    return [unpacked_values(each.values)["y"] for each in outcome.all(tasks.Output)]
+
+
+def engine_of(outcome: Outcome) -> str | None:
+    opened = outcome.first(tasks.Opened)
+    return None if opened is None else opened.engine
+
+
+def refusal(outcome: Outcome) -> str:
+    refused = outcome.first(tasks.Refused)
+    assert refused is not None
+    return refused.problem
+
+
+@pytest.mark.parametrize("engine", tasks.ENGINES)
+def test_either_engine_evaluates(worker: Worker, engine: tasks.Engine) -> None:
+    (outcome,) = evaluated(worker, task_of(RELU, [X, X], engines=[engine]))
+    assert engine_of(outcome) == engine
+    assert [array_of(each).tolist() for each in outputs(outcome)] == [[0, 2], [0, 2]]
 
 
 def test_every_dtype_goes_in_and_out_bit_for_bit(worker: Worker) -> None:
     values = {number: from_numpy(random_array(number, (5,), np.random.default_rng(number))) for number in TYPES}
-    tasks = [evaluation_task(identity(number), [{"x": tensor}]) for number, tensor in values.items()]
-    for number, results in zip(TYPES, evaluate_all(worker, tasks, timeout=3.0), strict=True):
-        run = results.runs[0]
-        assert not isinstance(run, str), (DATA_TYPE_NAMES[number], run)
-        given, found = values[number], run["y"]
+    series = [task_of(identity(number), [{"x": tensor}]) for number, tensor in values.items()]
+    for number, outcome in zip(TYPES, evaluated(worker, *series), strict=True):
+        assert outputs(outcome), (DATA_TYPE_NAMES[number], outcome)
+        given, found = values[number], outputs(outcome)[0]
         assert isinstance(found, Tensor)
         assert (found.raw_data, found.string_data, found.dims) == (given.raw_data, given.string_data, given.dims)
 
@@ -113,44 +137,40 @@ def test_every_dtype_goes_in_and_out_bit_for_bit(worker: Worker) -> None:
 def test_what_onnxruntime_cannot_compute_is_left_to_the_reference(worker: Worker) -> None:
     half = model([helper.make_node("Abs", ["x"], ["y"])], TensorProto.BFLOAT16, opset=21)
     given = {"x": from_numpy(np.array([-1, 2], ml_dtypes.bfloat16))}
-    (results,) = evaluate_all(worker, [evaluation_task(half, [given])], timeout=3.0)
-    assert results.engine == "reference", results.problem
+    (outcome,) = evaluated(worker, task_of(half, [given]))
+    assert engine_of(outcome) == "reference", outcome
 
 
 def test_operator_set_that_no_engine_knows_is_a_problem_of_both(worker: Worker) -> None:
-    (results,) = evaluate_all(
-        worker, [evaluation_task(model([helper.make_node("Relu", ["x"], ["y"])], opset=999), [X])], timeout=3.0
-    )
-    assert results.engine is None
-    assert "onnxruntime: " in results.problem
-    assert "reference: " in results.problem
+    (outcome,) = evaluated(worker, task_of(model([helper.make_node("Relu", ["x"], ["y"])], opset=999), [X]))
+    assert "onnxruntime: " in refusal(outcome)
+    assert "reference: " in refusal(outcome)
 
 
 def test_model_that_is_wrong_is_not_left_to_a_more_lenient_engine(worker: Worker) -> None:
-    wrong = model([helper.make_node("Gemm", ["x", "x"], ["y"])])
-    (results,) = evaluate_all(worker, [evaluation_task(wrong, [X])], timeout=3.0)
-    assert results.engine is None
-    assert "ShapeInferenceError" in results.problem
-    assert "reference" not in results.problem
+    (outcome,) = evaluated(worker, task_of(model([helper.make_node("Gemm", ["x", "x"], ["y"])]), [X]))
+    assert "ShapeInferenceError" in refusal(outcome)
+    assert "reference" not in refusal(outcome)
 
 
 def test_run_that_fails_does_not_stop_the_next(worker: Worker) -> None:
     gather = model([helper.make_node("Gather", ["x", "x"], ["y"])], TensorProto.INT64)
     feeds = [{"x": from_numpy(np.array(each))} for each in ([9], [0], [-9])]
-    (results,) = evaluate_all(worker, [evaluation_task(gather, feeds)], timeout=3.0)
-    assert [isinstance(run, str) for run in results.runs] == [True, False, True]
-    assert "indices element out of data bounds" in str(results.runs[0])
+    (outcome,) = evaluated(worker, task_of(gather, feeds))
+    assert [each.run for each in outcome.all(tasks.Output)] == [1]
+    failed = outcome.all(tasks.Failed)
+    assert [each.run for each in failed] == [0, 2]
+    assert "indices element out of data bounds" in failed[0].problem
 
 
 @pytest.mark.parametrize(("trouble", "said"), [(ENDLESS, "does not finish"), (HUNGRY, "memory|alloc")])
 def test_evaluation_that_hangs_or_fills_the_memory_costs_the_others_nothing(
     worker: Worker, trouble: Model, said: str
 ) -> None:
-    results = evaluate_all(
-        worker, [evaluation_task(each, [X], engines=["onnxruntime"]) for each in (RELU, trouble, RELU)], timeout=3.0
-    )
-    assert [first(results[number]).tolist() for number in (0, 2)] == [[0, 2], [0, 2]]
-    found = results[1].problem or str(results[1].runs[0])
+    series = [task_of(each, [X], engines=["onnxruntime"]) for each in (RELU, trouble, RELU)]
+    outcomes = evaluated(worker, *series)
+    assert [array_of(outputs(outcomes[number])[0]).tolist() for number in (0, 2)] == [[0, 2], [0, 2]]
+    found = outcomes[1].problem or outcomes[1].all(tasks.Failed)[0].problem
     assert any(word in found.lower() for word in said.split("|"))
 
 
@@ -163,18 +183,31 @@ def test_crash_is_named(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None
     )
     monkeypatch.setattr(server_process, "START", crashing)
     with Worker() as fragile:
-        results = evaluate_all(fragile, [evaluation_task(RELU, [X])] * 2, timeout=3.0)
-    assert [each.engine for each in results] == [None, None]
-    assert all("crashed" in each.problem and "SIGABRT" in each.problem for each in results)
+        outcomes = evaluated(fragile, *[task_of(RELU, [X])] * 2)
+    assert [engine_of(each) for each in outcomes] == [None, None]
+    assert all("crashed" in each.problem and "SIGABRT" in each.problem for each in outcomes)
 
 
 def test_outputs_that_are_sequences_come_out_too(worker: Worker) -> None:
     sequence = model([helper.make_node("SequenceConstruct", ["x", "x"], ["y"])])
-    (results,) = evaluate_all(worker, [evaluation_task(sequence, [X])], timeout=3.0)
-    assert not isinstance(results.runs[0], str)
-    items = results.runs[0]["y"]
+    (items,) = outputs(*evaluated(worker, task_of(sequence, [X])))
     assert isinstance(items, tuple)
     assert [array_of(each).tolist() for each in items] == [[-1, 2], [-1, 2]]
+
+
+def test_two_models_are_compared_among_other_tasks(worker: Worker) -> None:
+    compared = tasks.CompareTask(
+        base=tasks.Subject(model=message_bytes(identity(1))),
+        target=tasks.Subject(model=message_bytes(RELU)),
+        settings=tasks.Settings(),
+        feeds=((packed_values(X), packed_values(X)),),
+        pairs=(("y", "y"),),
+        batches=((0,),),
+        tolerances={},
+    )
+    found = execute_all(worker, [task_of(RELU, [X]), compared, task_of(RELU, [X])], timeout=3.0, memory=2 << 30)
+    assert [each.first(tasks.Compared) is None for each in found] == [True, False, True]
+    assert found[1].all(tasks.Compared)[0].comparison.unequal == 1
 
 
 def test_nothing_is_evaluated_in_this_process() -> None:
@@ -202,7 +235,7 @@ def test_an_interruption_keeps_what_was_reported() -> None:
 
 
 def test_tasks_that_cannot_be_started_say_so_and_an_interruption_ends_all() -> None:
-    series = [evaluation_task(identity(1), [])] * 2
+    series = [task_of(identity(1), [])] * 2
     found = execute_all(answering(WorkerError("no process")), series)
     assert [each.problem for each in found] == ["could not be started: no process"] * 2
     with pytest.raises(KeyboardInterrupt):
@@ -210,7 +243,7 @@ def test_tasks_that_cannot_be_started_say_so_and_an_interruption_ends_all() -> N
 
 
 def test_tasks_share_a_process_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    series = [evaluation_task(identity(1), [])] * 2
+    series = [task_of(identity(1), [])] * 2
     assert sandbox._batch(series) == series
     monkeypatch.setattr(sandbox, "_BATCH_BYTES", 1)
     assert sandbox._batch(series) == series[:1]
@@ -219,4 +252,3 @@ def test_tasks_share_a_process_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> 
 def test_reports_outside_a_task_and_times_are_no_results() -> None:
     timed = tasks.Timed(seconds=1.0)
     assert sandbox._by_task([timed, tasks.Began(task=0), timed]) == [(timed,)]
-    assert sandbox._results(0, sandbox.Outcome((timed,), "", False)) == Results(None, "", ())

@@ -1,4 +1,4 @@
-"""The folder of a guarded job disappears, whatever the job left in it."""
+"""The folder of a sandboxed job disappears, whatever the job left in it."""
 
 import os
 import subprocess

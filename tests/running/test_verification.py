@@ -558,6 +558,38 @@ def test_rounding_that_the_base_shows_itself_is_no_difference(worker: Worker) ->
     assert compared(base, amplifying(fused=True), worker, tolerances={"float32": Tolerance(relative=1e-4)}).failed
 
 
+def beside_an_amplifying_part(rows: int, factor: float) -> Model:
+    """A sine of so large a number that digits are lost, joined with a product that loses none."""
+    random = np.random.default_rng(5)
+    weights = [random.standard_normal((32, columns)).astype(np.float32) for columns in (3, 21)]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Mul", ["a", "big"], ["b"]),
+        helper.make_node("Sin", ["b"], ["s"]),
+        helper.make_node("MatMul", ["x", "v"], ["l"]),
+        helper.make_node("Tanh", ["l"], ["t"]),
+        helper.make_node("Concat", ["s", "t"], ["y"], axis=1),
+    ]
+    constants = {"w": weights[0], "v": weights[1] * np.float32(factor), "big": np.array(300, np.float32)}
+    return model(nodes, {"x": (TensorProto.FLOAT, [rows, 32])}, ["y"], constants)
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_rounding_of_some_elements_does_not_hide_a_difference_of_others(rows: int, worker: Worker) -> None:
+    for factor in (1.001, 1.004):
+        assert compared(beside_an_amplifying_part(rows, 1.0), beside_an_amplifying_part(rows, factor), worker).failed
+
+
+def test_the_last_bit_of_a_narrow_input_is_no_rounding(worker: Worker) -> None:
+    def product(factor: float) -> Model:
+        weights = np.random.default_rng(5).standard_normal((32, 8)).astype(np.float32) * np.float32(factor)
+        nodes = [helper.make_node("Cast", ["x"], ["c"], to=1), helper.make_node("MatMul", ["c", "w"], ["y"])]
+        return model(nodes, {"x": (TensorProto.FLOAT16, [4, 32])}, ["y"], {"w": weights})
+
+    for factor in (1.001, 1.005):
+        assert compared(product(1.0), product(factor), worker).failed
+
+
 def test_a_run_that_needs_too_much_memory_gives_way_to_smaller_sizes(worker: Worker) -> None:
     nodes = [
         helper.make_node("Expand", ["x", "shape"], ["e"]),

@@ -15,7 +15,7 @@ import pytest
 
 from onnxjson.running.box import Box
 from onnxjson.running.worker_protocol import Answer, Limits
-from onnxjson.running.worker_server import ClientGoneError, run_guarded
+from onnxjson.running.worker_server import ClientGoneError, run_sandboxed
 
 LIMITS = Limits(wall_seconds=1.0, processor_seconds=20)
 
@@ -29,12 +29,12 @@ def run(job: Callable[[], object], limits: Limits = LIMITS, *, trusted: bool = F
         job()
         return DONE
 
-    return run_guarded(whole, limits, box=None if trusted else Box())[0]
+    return run_sandboxed(whole, limits, box=None if trusted else Box())[0]
 
 
 def test_the_answer_and_its_bytes_come_through() -> None:
     result = b"\0\xff" * 500_000
-    assert run_guarded(lambda: (Answer(outcome="done", detail="x"), result), LIMITS) == (
+    assert run_sandboxed(lambda: (Answer(outcome="done", detail="x"), result), LIMITS) == (
         Answer(outcome="done", detail="x"),
         result,
     )
@@ -199,7 +199,7 @@ def test_a_client_that_goes_away_ends_the_job() -> None:
 
     start = time.monotonic()
     with theirs, pytest.raises(ClientGoneError):
-        run_guarded(job, Limits(wall_seconds=30), theirs.fileno())
+        run_sandboxed(job, Limits(wall_seconds=30), theirs.fileno())
     assert time.monotonic() - start < 20
 
 
@@ -225,8 +225,8 @@ def test_the_server_ends_when_its_client_does() -> None:
 
 def test_jobs_end_as_usual_where_a_child_cannot_be_looked_at_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "waitid")
-    assert run_guarded(lambda: (Answer(outcome="done"), b"x"), Limits())[1] == b"x"
-    answer, _ = run_guarded(lambda: os._exit(3), Limits())
+    assert run_sandboxed(lambda: (Answer(outcome="done"), b"x"), Limits())[1] == b"x"
+    answer, _ = run_sandboxed(lambda: os._exit(3), Limits())
     assert (answer.outcome, answer.detail) == ("exited", "exit code 3 without an answer")
-    answer, _ = run_guarded(lambda: time.sleep(60), Limits(wall_seconds=0.2))  # type: ignore[arg-type,return-value]
+    answer, _ = run_sandboxed(lambda: time.sleep(60), Limits(wall_seconds=0.2))  # type: ignore[arg-type,return-value]
     assert answer.outcome == "time"

@@ -13,15 +13,9 @@ from tests.schemas.reports import diff_schema, diffs_schema, trace_schema
 FOLDER: Final = Path(__file__).parent.parent.parent / "schemas"
 
 BUILDERS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
-    "document": document_schema,
-    "diff": diff_schema,
-    "diffs": diffs_schema,
-    "patch": patch_schema,
-    "policy": policy_schema,
-    "recipe": recipe_schema,
-    "rewrite": rewrite_schema,
-    "trace": trace_schema,
-}
+    "document": document_schema, "diff": diff_schema, "diffs": diffs_schema, "patch": patch_schema,
+    "policy": policy_schema, "recipe": recipe_schema, "rewrite": rewrite_schema, "trace": trace_schema,
+}  # fmt: skip
 
 
 def file_of(kind: str) -> Path:

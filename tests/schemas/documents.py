@@ -120,17 +120,10 @@ _VALUES: Final[dict[str, Schema]] = {
 """Definitions of values that are not messages, by name."""
 
 _SCALARS: Final[dict[m.Kind, str]] = {
-    m.Kind.INT64: "int64",
-    m.Kind.UINT64: "uint64",
-    m.Kind.INT32: "int32",
-    m.Kind.FLOAT: "float",
-    m.Kind.DOUBLE: "float",
-    m.Kind.STRING: "string",
-    m.Kind.BYTES: "string",
-    m.Kind.DATA_TYPE: "data_type",
-    m.Kind.ATTRIBUTE_TYPE: "attribute_type",
-    m.Kind.DATA_LOCATION: "data_location",
-}
+    m.Kind.INT64: "int64", m.Kind.UINT64: "uint64", m.Kind.INT32: "int32", m.Kind.FLOAT: "float",
+    m.Kind.DOUBLE: "float", m.Kind.STRING: "string", m.Kind.BYTES: "string", m.Kind.DATA_TYPE: "data_type",
+    m.Kind.ATTRIBUTE_TYPE: "attribute_type", m.Kind.DATA_LOCATION: "data_location",
+}  # fmt: skip
 
 _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
     (d.Node, "attribute"): reference("attributes"),

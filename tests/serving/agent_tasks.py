@@ -156,26 +156,13 @@ async def cut_out_a_part(agent: Agent) -> object:
 
 
 TASKS: Final[dict[Task, object]] = {
-    find_unfused_attention: 6,
-    rename_an_input: "pixels",
-    change_the_batch: "float32[8,3,32,32]",
-    explain_a_regression: True,
-    name_what_changed: ["metadata-changed"],
-    find_the_most_expensive_node: "MatMul",
-    count_parameters: True,
-    check_with_onnx: [],
-    explain_why_a_pattern_fails: True,
-    remove_identities: True,
-    tell_what_a_pass_did: True,
-    convert_the_opset: 1,
-    expose_a_hidden_value: 2,
-    change_an_attribute: True,
-    read_a_weight: "float32",
-    page_through_nodes: 150,
-    write_a_text_and_back: True,
-    compare_two_exporters: True,
+    find_unfused_attention: 6, rename_an_input: "pixels", change_the_batch: "float32[8,3,32,32]",
+    explain_a_regression: True, name_what_changed: ["metadata-changed"], find_the_most_expensive_node: "MatMul",
+    count_parameters: True, check_with_onnx: [], explain_why_a_pattern_fails: True, remove_identities: True,
+    tell_what_a_pass_did: True, convert_the_opset: 1, expose_a_hidden_value: 2, change_an_attribute: True,
+    read_a_weight: "float32", page_through_nodes: 150, write_a_text_and_back: True, compare_two_exporters: True,
     cut_out_a_part: True,
-}
+}  # fmt: skip
 """The tasks with what the agent finds out."""
 
 

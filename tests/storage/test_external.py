@@ -73,32 +73,11 @@ def test_names_that_are_no_utf_8_are_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        "",
-        "/",
-        "/etc/passwd",
-        "//etc/passwd",
-        "..",
-        "../secret",
-        "sub/../../secret",
-        "sub/../w.bin",
-        "sub//w.bin",
-        "w.bin/",
-        ".",
-        "./",
-        "sub/.",
-        "sub",
-        "w.bin\0x",
-        "C:\\w.bin",
-        "c:w.bin",
-        "sub\\w.bin",
-        "..\\secret",
-        "file:///etc/passwd",
-        "\\\\host\\share",
-        "model.onnx",
-        "./model.onnx",
-        "\ud800",
+        "", "/", "/etc/passwd", "//etc/passwd", "..", "../secret", "sub/../../secret", "sub/../w.bin", "sub//w.bin",
+        "w.bin/", ".", "./", "sub/.", "sub", "w.bin\0x", "C:\\w.bin", "c:w.bin", "sub\\w.bin", "..\\secret",
+        "file:///etc/passwd", "\\\\host\\share", "model.onnx", "./model.onnx", "\ud800",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("trust_links", [False, True])
 def test_a_location_that_is_no_file_below_the_model_is_refused(folder: Path, location: str, trust_links: bool) -> None:
     with pytest.raises(UntrustedError) as caught:
@@ -175,18 +154,11 @@ def link_to_itself(folder: Path) -> str:
 @pytest.mark.parametrize(
     "make",
     [
-        link_to_secret,
-        link_to_root,
-        link_to_parent,
-        link_to_model,
-        hard_link_to_model,
-        pipe,
-        unix_socket,
-        link_to_device,
-        link_to_itself,
+        link_to_secret, link_to_root, link_to_parent, link_to_model, hard_link_to_model, pipe, unix_socket,
+        link_to_device, link_to_itself,
     ],
     ids=lambda make: make.__name__,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("trust_links", [False, True])
 def test_what_leads_elsewhere_or_is_no_file_is_refused(
     folder: Path, make: Callable[[Path], str], trust_links: bool
@@ -229,18 +201,11 @@ def test_a_number_is_ascii_digits_only(folder: Path, key: str, number: str) -> N
 @pytest.mark.parametrize(
     ("offset", "length", "needed"),
     [
-        ("0", "101", None),
-        ("1", "100", None),
-        ("101", "0", None),
-        ("9999999999999999999", "0", None),
-        ("0", "9999999999999999999", None),
-        ("0", "50", 51),
-        ("0", "50", 49),
-        ("0", None, 50),
-        ("0", None, 101),
+        ("0", "101", None), ("1", "100", None), ("101", "0", None), ("9999999999999999999", "0", None),
+        ("0", "9999999999999999999", None), ("0", "50", 51), ("0", "50", 49), ("0", None, 50), ("0", None, 101),
         ("60", None, 41),
     ],
-)
+)  # fmt: skip
 def test_a_range_must_lie_in_the_file_and_be_what_the_shape_needs(
     folder: Path, offset: str, length: str | None, needed: int | None
 ) -> None:

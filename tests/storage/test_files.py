@@ -8,16 +8,11 @@ from onnxjson.storage.files import KNOWN_ENDINGS, format_for, stem_and_ending
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("m.onnx", ("m", ".onnx")),
-        ("m.onnx.json", ("m", ".onnx.json")),
-        ("folder.onnx/m.onnxjson", ("m", ".onnxjson")),
-        ("m.v2.JSON", ("m.v2", ".JSON")),
-        ("m.pb", ("m", ".pb")),
-        ("m", ("m", "")),
-        ("m.txt", ("m.txt", "")),
-        (".onnx", (".onnx", "")),
+        ("m.onnx", ("m", ".onnx")), ("m.onnx.json", ("m", ".onnx.json")),
+        ("folder.onnx/m.onnxjson", ("m", ".onnxjson")), ("m.v2.JSON", ("m.v2", ".JSON")), ("m.pb", ("m", ".pb")),
+        ("m", ("m", "")), ("m.txt", ("m.txt", "")), (".onnx", (".onnx", "")),
     ],
-)
+)  # fmt: skip
 def test_name_is_split_into_stem_and_ending(name: str, parts: tuple[str, str]) -> None:
     assert stem_and_ending(name) == parts
 

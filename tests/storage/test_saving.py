@@ -296,14 +296,9 @@ def test_without_fsync_nothing_is_awaited(path: Path, system: System) -> None:
 
 
 ERRORS = {
-    errno.ENOSPC: FileError,
-    errno.EIO: FileError,
-    errno.EDQUOT: FileError,
-    errno.EFBIG: FileError,
-    errno.EPERM: AccessDeniedError,
-    errno.EROFS: AccessDeniedError,
-    errno.EACCES: AccessDeniedError,
-}
+    errno.ENOSPC: FileError, errno.EIO: FileError, errno.EDQUOT: FileError, errno.EFBIG: FileError,
+    errno.EPERM: AccessDeniedError, errno.EROFS: AccessDeniedError, errno.EACCES: AccessDeniedError,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.__getitem__)

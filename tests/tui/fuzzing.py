@@ -99,7 +99,7 @@ class Fuzz:
         opened = Session.open(self.path)
         if isinstance(opened, Unreadable):
             return 0  # Some generated models nobody can read, and so nobody can edit.
-        terminal = Terminal(self.rng.random() < 0.5, self.rng.choice(("unicode", "ascii")), "onnxjson", True)
+        terminal = Terminal(self.rng.choice(("unicode", "ascii")), "onnxjson", True)
         with opened as session:
             before = bytes_of(session.model)
             bench = workbench(session, terminal)
@@ -133,7 +133,7 @@ class Fuzz:
             before = len(resolution.conflicts)
             if not before or len(self.pressed) >= count:
                 return before
-            terminal = Terminal(self.rng.random() < 0.5, self.rng.choice(("unicode", "ascii")), "onnxjson", True)
+            terminal = Terminal(self.rng.choice(("unicode", "ascii")), "onnxjson", True)
             app = WorkbenchApp(ConflictsScreen(resolution, terminal), terminal)
             async with app.run_test(size=self.size) as pilot:
                 await pilot.pause()

@@ -16,8 +16,8 @@ from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.workbench.app import WorkbenchApp
 
-TERMINAL = Terminal(False, "unicode", "onnxjson", True)
-ASCII = Terminal(True, "ascii", "onnxjson-ansi", False)
+TERMINAL = Terminal("unicode", "onnxjson", True)
+ASCII = Terminal("ascii", "onnxjson-ansi", False)
 
 NAMES = {" ": "space"}
 """Keys that are not called by their character."""

@@ -27,10 +27,7 @@ SMALL: Final = (80, 24)
 MIDDLE: Final = (120, 40)
 LARGE: Final = (160, 45)
 
-_EDITS: Final = (
-    ":set-attribute op:Softmax axis 2⏎⏎",
-    ":delete-node /layers.2/Erf⏎",
-)
+_EDITS: Final = (":set-attribute op:Softmax axis 2⏎⏎", ":delete-node /layers.2/Erf⏎")
 
 _OTHER: Final = ":compare tests/models/pairs/plain_dynamo.onnx⏎"
 

@@ -1,8 +1,13 @@
 """Keys that a person expects to work: from closing the drawer to a way through an invalid model."""
 
+import asyncio
+import threading
 from pathlib import Path
 
+import pytest
+
 import onnxjson
+import onnxjson.running.node_numbers
 from onnxjson.model.document import Model
 from onnxjson.model.tensors import to_numpy
 from onnxjson.rendering.tables import plain
@@ -205,14 +210,33 @@ def test_a_click_on_the_title_of_a_page_opens_it(tmp_path: Path) -> None:
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
-def test_the_numbers_of_a_run_do_not_hold_the_keys(tmp_path: Path) -> None:
+def test_the_numbers_of_a_run_do_not_hold_the_keys_and_appear_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onnxjson.running.node_numbers._TELLS", -1.0)
+    may_end = threading.Event()
+    run_cases = onnxjson.running.node_numbers.run_cases
+
+    def waiting(*words: object, **options: object) -> object:
+        result = run_cases(*words, **options)  # type: ignore[arg-type]
+        assert may_end.wait(60)
+        return result
+
+    monkeypatch.setattr("onnxjson.running.node_numbers.run_cases", waiting)
+
     async def flow(found: Bench) -> None:
         await found.pilot.press("g", "n", "1", "j")
         await found.pilot.pause()
         assert found.bench.nodes.cursor == 1
-        assert found.bench.jobs.is_running("numbers") or found.session.figures
+        while len(found.session.figures.get("max", {})) < 4:  # all are measured, the run has not ended
+            await asyncio.sleep(0.02)
+        assert found.bench.jobs.is_running("numbers")
+        assert "ms" not in found.session.figures
+        await found.pilot.press("k")
+        assert found.bench.nodes.cursor == 0
+        may_end.set()
         await found.settle()
-        assert found.session.figures
+        assert "ms" in found.session.figures
 
     run(saved(tmp_path / "m.onnx"), flow)
 

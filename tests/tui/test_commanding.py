@@ -134,27 +134,17 @@ def offers(path: Path, line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offer"),
     [
-        ("renam", "rename "),
-        ("rename te", "rename tensor"),
-        ("rewire ", "rewire ."),
-        ("rewire op:A", "rewire op:Add"),
-        ("rewire op:LeakyRelu 0 ", "rewire op:LeakyRelu 0 a"),
-        ("rewire . ", "rewire . 0"),
-        ("set-attribute op:LeakyRelu ", "set-attribute op:LeakyRelu alpha"),
-        ("set-tensor ", "set-tensor w"),
-        ("set-tensor --ten", "set-tensor --tensor"),
-        ("cast-tensor w float1", "cast-tensor w float16"),
-        ("remove-output ", "remove-output y"),
-        ("remove-input ", "remove-input x"),
-        ("add-node LeakyR", "add-node LeakyRelu"),
-        ("set-dim ", "set-dim N"),
-        ("filter op:L", "filter op:LeakyRelu"),
-        ("select op:L", "select op:LeakyRelu"),
-        ("edit-form set-t", "edit-form set-tensor"),
-        ("run-pass onnxs", "run-pass onnxsim"),
+        ("renam", "rename "), ("rename te", "rename tensor"), ("rewire ", "rewire ."),
+        ("rewire op:A", "rewire op:Add"), ("rewire op:LeakyRelu 0 ", "rewire op:LeakyRelu 0 a"),
+        ("rewire . ", "rewire . 0"), ("set-attribute op:LeakyRelu ", "set-attribute op:LeakyRelu alpha"),
+        ("set-tensor ", "set-tensor w"), ("set-tensor --ten", "set-tensor --tensor"),
+        ("cast-tensor w float1", "cast-tensor w float16"), ("remove-output ", "remove-output y"),
+        ("remove-input ", "remove-input x"), ("add-node LeakyR", "add-node LeakyRelu"), ("set-dim ", "set-dim N"),
+        ("filter op:L", "filter op:LeakyRelu"), ("select op:L", "select op:LeakyRelu"),
+        ("edit-form set-t", "edit-form set-tensor"), ("run-pass onnxs", "run-pass onnxsim"),
         ("pass onnxs", "pass onnxsim"),
     ],
-)
+)  # fmt: skip
 def test_tab_offers_what_fits_there(tmp_path: Path, line: str, offer: str) -> None:
     assert offer in offers(saved(tmp_path / "m.onnx"), line)
 

@@ -79,18 +79,11 @@ def test_nothing_is_one_row() -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("relu", True),
-        ("op:Relu", True),
-        ("op:relu", True),
-        ("op:Rel", False),
-        ("kind:fused", True),
-        ("kind:fuse", False),
-        ("-kind:fused", False),
-        ("-Cast encoder", True),
-        ("encoder -relu", False),
+        ("relu", True), ("op:Relu", True), ("op:relu", True), ("op:Rel", False), ("kind:fused", True),
+        ("kind:fuse", False), ("-kind:fused", False), ("-Cast encoder", True), ("encoder -relu", False),
         ("cast", False),
     ],
-)
+)  # fmt: skip
 def test_a_filter_asks_for_words(words: str, found: bool) -> None:
     event = Event("fused", "Conv+Relu -> FusedConv", (Member(("/graph/node/1",), ("/graph/node/0",), "/encoder"),))
     assert has_words(event, words) is found
@@ -108,10 +101,7 @@ def test_what_is_left_out_is_counted() -> None:
 def test_no_line_is_wider_than_it_may_be(width: int) -> None:
     hostile = "[bold]\x1b[31m" + "x" * 10_000 + "\u202e\n"
     member = Member(("/graph/node/1",), ("/graph/node/0",), hostile, (Detail(hostile, hostile, hostile),), count=9)
-    events = (
-        Event("fused", hostile, (member, member), "different", hostile),
-        Event("renamed", "names", (member,)),
-    )
+    events = (Event("fused", hostile, (member, member), "different", hostile), Event("renamed", "names", (member,)))
     found = difference(*TWO)._replace(events=events, incomplete=(hostile,), notes=("x" * 500,))
     for shown in (Shown(), EVERYTHING, Shown(all_operators=True)):
         rows = DifferenceRows(found, shown)

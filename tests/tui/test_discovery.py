@@ -88,14 +88,10 @@ def test_help_is_searched_and_escape_ends_the_search_first(tmp_path: Path) -> No
 
 def test_an_entry_is_found_with_its_heading_and_all_of_its_lines() -> None:
     lines: list[Line] = [
-        (Span("Moving", "title"),),
-        (Span("  j             "), Span("Next row")),
-        (),
-        (Span("Finding", "title"),),
-        (Span("  /             "), Span("Search")),
-        (Span("                "), Span("in names and outputs")),
+        (Span("Moving", "title"),), (Span("  j             "), Span("Next row")), (), (Span("Finding", "title"),),
+        (Span("  /             "), Span("Search")), (Span("                "), Span("in names and outputs")),
         (Span("  n             "), Span("Next match")),
-    ]
+    ]  # fmt: skip
     assert [plain(line).strip()[:8] for line in found_lines(lines, ["outputs"])] == ["Finding", "/       ", "in names"]
     assert [plain(line).split()[0] for line in found_lines(lines, ["next"])] == ["Moving", "j", "Finding", "n"]
     assert found_lines(lines, []) == lines

@@ -17,13 +17,7 @@ def _drawn(boxes: str, edges: str, glyphs: Glyphs = "unicode") -> list[str]:
 
 
 def test_a_line_that_skips_a_layer_passes_beside_it() -> None:
-    assert _drawn("a b c", "ab bc ac") == [
-        "   [aaa]",
-        "  ┌──┴───┐",
-        "[bbb]    │",
-        "  └──┬───┘",
-        "   [ccc]",
-    ]
+    assert _drawn("a b c", "ab bc ac") == ["   [aaa]", "  ┌──┴───┐", "[bbb]    │", "  └──┬───┘", "   [ccc]"]
 
 
 def test_there_are_characters_for_terminals_without_boxes() -> None:
@@ -37,12 +31,7 @@ def test_there_are_characters_for_terminals_without_boxes() -> None:
 
 
 def test_lines_that_cross_or_come_down_on_another_one_are_not_joined_to_it() -> None:
-    assert _drawn("a b c d", "ad bc ac bd") == [
-        "[aaa]    [bbb]",
-        "  ├────────│┐",
-        "  │┌───────┤│",
-        "[ddd]    [ccc]",
-    ]
+    assert _drawn("a b c d", "ad bc ac bd") == ["[aaa]    [bbb]", "  ├────────│┐", "  │┌───────┤│", "[ddd]    [ccc]"]
 
 
 def test_a_long_line_is_cut_to_a_number_at_both_ends() -> None:

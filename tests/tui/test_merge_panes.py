@@ -119,6 +119,19 @@ def run(path: Path, keys: list[tuple[list[str], str]], size: tuple[int, int] = (
     return resolution
 
 
+def test_types_that_no_side_states_are_inferred(path: Path) -> None:
+    async def go() -> None:
+        async with shown(ConflictsScreen(open_session(path), TERMINAL), (200, 30)) as found:
+            await found.press("v")
+            for _ in range(500):
+                if "f32[" in "\n".join(found.lines):
+                    break
+                await asyncio.sleep(0.02)
+            assert "f32[" in "\n".join(found.lines)
+
+    asyncio.run(go())
+
+
 def test_sides_are_chosen_beside_each_other(path: Path) -> None:
     def row(found: Shown[ConflictsScreen]) -> int | None:
         screen = found.first

@@ -1,5 +1,6 @@
 """Two models side by side: rows that correspond, changes taken and put as in vimdiff."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_one_change_of_another_file_is_taken_and_another_put_there_and_saved(tmp
     async def flow(found: Bench) -> None:
         await command(found, f"compare {tmp_path / 'b.onnx'}")
         await panes(found)
-        assert "Gemm      /fc                        > 4 MatMul" in "\n".join(found.lines)
+        assert re.search(r"Gemm      /fc +(f32\[N,10\])? +> 4 MatMul", "\n".join(found.lines))
         await found.pilot.press("d", "o")
         await settled(found)
         assert found.session.select("op:Gemm")[0].node.name == "/fc"
@@ -138,3 +139,16 @@ def test_types_follow_a_change_that_is_taken(tmp_path: Path) -> None:
         assert [format_type(each.type) for each in graph.value_info if each.type] == ["float32[2,3,4]"]
 
     run_small(path, flow)
+
+
+def test_types_that_no_model_states_are_inferred_on_both_sides(tmp_path: Path) -> None:
+    text = "g (float[2,3] x) => (float[2,3] y) { a = Relu(x)\n b = {operator}(a)\n y = Neg(b) }"
+    first, second = (model_of(text.replace("{operator}", operator)) for operator in ("Abs", "Exp"))
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {saved(tmp_path / 'b.onnx', second)}")
+        await panes(found)
+        (row,) = [line for line in found.lines if "Relu" in line]
+        assert row.count("f32[2,3]") == 2
+
+    run_small(saved(tmp_path / "a.onnx", first), flow)

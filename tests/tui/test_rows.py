@@ -38,13 +38,9 @@ def _line(rows: NodeRows, number: int, width: int) -> str:
 
 
 RESIDUAL = (
-    _node("Relu", "x", "a"),
-    _node("Neg", "a", "b"),
-    _node("Abs", "b", "c"),
-    _node("Add", "a c", "d"),
-    _node("Split", "d", "e f"),
-    _node("Mul", "e f", "g"),
-)
+    _node("Relu", "x", "a"), _node("Neg", "a", "b"), _node("Abs", "b", "c"), _node("Add", "a c", "d"),
+    _node("Split", "d", "e f"), _node("Mul", "e f", "g"),
+)  # fmt: skip
 
 
 def test_a_residual_is_drawn_beside_what_it_skips() -> None:
@@ -182,20 +178,10 @@ def test_rows_show_names_and_types_of_exported_models() -> None:
 
 
 HOSTILE = (
-    "x[/]",
-    "[@click=app.bell]y",
-    "a\x1b]52;c;AAAA\x07b",
-    "two\nlines\ttab",
-    "\u202edesrever\u202c",
-    "n" * 10_000,
-    "漢字" * 100,
-    "e" + "\u0301" * 50,
-    "\udcff\udc80",
-    "\x00",
-    "/".join("s" * 1_200),
-    "...///...",
+    "x[/]", "[@click=app.bell]y", "a\x1b]52;c;AAAA\x07b", "two\nlines\ttab", "\u202edesrever\u202c", "n" * 10_000,
+    "漢字" * 100, "e" + "\u0301" * 50, "\udcff\udc80", "\x00", "/".join("s" * 1_200), "...///...",
     "layers.99999999999999999999999.x",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))

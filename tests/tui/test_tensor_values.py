@@ -31,15 +31,11 @@ def test_a_slice_picks_what_numpy_picks(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[3]", "dimension 0 has 3 elements, so 3 is out of range"),
-        ("[x]", "x is not an integer"),
-        ("[0, 0, 0, 0]", "3 dimensions, but 4 are given"),
-        ("[..., ...]", "may occur only once"),
-        ("[::0]", "step must not be 0"),
-        ("[1:2:3:4]", "too many colons"),
-        ("[,]", "nothing is not an integer"),
+        ("[3]", "dimension 0 has 3 elements, so 3 is out of range"), ("[x]", "x is not an integer"),
+        ("[0, 0, 0, 0]", "3 dimensions, but 4 are given"), ("[..., ...]", "may occur only once"),
+        ("[::0]", "step must not be 0"), ("[1:2:3:4]", "too many colons"), ("[,]", "nothing is not an integer"),
     ],
-)
+)  # fmt: skip
 def test_a_slice_that_is_wrong_says_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(SliceError, match=said):
         parse_slice(text, (3, 4, 5))

@@ -32,17 +32,10 @@ ListReader = Callable[[Field], Reader]
 """Returns the reader of a field that is a list of messages."""
 
 OWNERS: Final[dict[type[d.Record], str]] = {
-    d.Model: "the document",
-    d.Graph: "a graph",
-    d.Node: "a node",
-    d.ValueInfo: "a value",
-    d.Tensor: "a tensor",
-    d.Attribute: "an attribute in full",
-    d.Function: "a function",
-    d.Type: "a type in full",
-    d.TrainingInfo: "a training step",
-    d.SparseTensor: "a sparse tensor",
-}
+    d.Model: "the document", d.Graph: "a graph", d.Node: "a node", d.ValueInfo: "a value", d.Tensor: "a tensor",
+    d.Attribute: "an attribute in full", d.Function: "a function", d.Type: "a type in full",
+    d.TrainingInfo: "a training step", d.SparseTensor: "a sparse tensor",
+}  # fmt: skip
 """The names of messages in findings; others are named after their record."""
 
 _INTEGERS: Final = {Kind.INT64: (-(2**63), 2**63 - 1), Kind.UINT64: (0, 2**64 - 1), Kind.INT32: (-(2**31), 2**31 - 1)}

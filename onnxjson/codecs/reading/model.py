@@ -7,12 +7,7 @@ import msgspec
 from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
 from onnxjson.codecs.reading.element_metadata import attach_element_metadata
 from onnxjson.codecs.reading.exact import R, Reader, field_readers, message_reader, read_list, read_message, register
-from onnxjson.codecs.reading.named_values import (
-    ELEMENT_KINDS,
-    read_attributes,
-    read_opset_imports,
-    read_pairs,
-)
+from onnxjson.codecs.reading.named_values import ELEMENT_KINDS, read_attributes, read_opset_imports, read_pairs
 from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tensors import read_tensor, read_type
 from onnxjson.codecs.reading.tree import Tree

@@ -26,21 +26,11 @@ TAGS: Final[dict[str, int]] = {
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH = 1, 2, 3, 4, 5
 _INTS, _STRINGS = 7, 8
 _FITS: Final = {
-    _FLOAT: "a number",
-    _INT: "a whole number",
-    _STRING: "a string",
-    _TENSOR: "a tensor",
-    _GRAPH: "a graph",
-    6: "a list of numbers",
-    _INTS: "a list of whole numbers",
-    _STRINGS: "a list of strings",
-    9: "a list of tensors",
-    10: "a list of graphs",
-    11: "a sparse tensor",
-    12: "a list of sparse tensors",
-    13: "a type",
+    _FLOAT: "a number", _INT: "a whole number", _STRING: "a string", _TENSOR: "a tensor", _GRAPH: "a graph",
+    6: "a list of numbers", _INTS: "a list of whole numbers", _STRINGS: "a list of strings", 9: "a list of tensors",
+    10: "a list of graphs", 11: "a sparse tensor", 12: "a list of sparse tensors", 13: "a type",
     14: "a list of types",
-}
+}  # fmt: skip
 
 Pairs = tuple[StringStringEntry, ...]
 

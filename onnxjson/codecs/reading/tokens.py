@@ -33,16 +33,8 @@ _MAXIMUM_DIGITS = 4300
 _NOT_NUMBERS = {"nan": "NaN", "infinity": "Infinity", "inf": "Infinity"}
 _OFTEN_FOLLOWS = ("bad-character", "unterminated-string", "bare-word")
 _MEANT = {
-    "=": ":",
-    "(": "[",
-    ")": "]",
-    "\uff1a": ":",
-    "\uff0c": ",",
-    "\u3001": ",",
-    ";": ",",
-    "\uff5b": "{",
-    "\uff5d": "}",
-}
+    "=": ":", "(": "[", ")": "]", "\uff1a": ":", "\uff0c": ",", "\u3001": ",", ";": ",", "\uff5b": "{", "\uff5d": "}",
+}  # fmt: skip
 """The intended character for one that begins no token."""
 _BEFORE_COMMA = re.compile(r"(-?[0-9]+),$")
 _WORDS = {"true": True, "false": False, "null": None}

@@ -38,15 +38,9 @@ _NOT_A_BRACKET = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 _SAME_BRACKETS = bytes.maketrans(b"{}", b"[]")
 
 _STARTS: Final = (
-    (b"\xff\xfe\0\0", "UTF-32"),
-    (b"\0\0\xfe\xff", "UTF-32"),
-    (b"{\0\0\0", "UTF-32"),
-    (b"\0\0\0{", "UTF-32"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
-    (b"{\0", "UTF-16"),
-    (b"\0{", "UTF-16"),
-)
+    (b"\xff\xfe\0\0", "UTF-32"), (b"\0\0\xfe\xff", "UTF-32"), (b"{\0\0\0", "UTF-32"), (b"\0\0\0{", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"{\0", "UTF-16"), (b"\0{", "UTF-16"),
+)  # fmt: skip
 """A byte order mark, or zeros around the `{` of a document; longer ones first."""
 
 _ESCAPE_OR_CHARACTER = re.compile(

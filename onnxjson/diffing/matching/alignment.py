@@ -9,8 +9,9 @@ was added or removed that could have taken over a name, or anything else is unus
 """
 
 from collections import Counter, UserDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 
@@ -84,6 +85,44 @@ def pair_inputs(base: Scope, target: Scope) -> dict[int, int]:
 def pair_outputs(base: Scope, target: Scope) -> dict[int, int]:
     """Pair outputs by name, else by type in their order: positions in `base` -> positions in `target`."""
     return _pair(_declared(base, "output"), _declared(target, "output"))
+
+
+def counterparts(
+    field: Literal["input", "output"],
+    scopes: tuple[Scope, Scope],
+    names: tuple[Collection[str], Collection[str]],
+    structure: Callable[[], GraphPair | None],
+) -> dict[str, str]:
+    """Return the counterparts of inputs or outputs of a graph, in their order: by name, by structure, else by type.
+
+    Args:
+        names: those that both graphs have, in their order.
+        structure: returns the pair of the graphs; called if a name is not in both.
+    """
+    base, target = names
+    known = dict.fromkeys(target)
+    pairs = {name: name for name in base if name in known}
+    if len(pairs) < min(len(base), len(known)):
+        places = (pair_inputs if field == "input" else pair_outputs)(*scopes)
+        values, others = [getattr(scope.graph, field) for scope in scopes]
+        by_type = {values[place].name: others[other].name for place, other in places.items()}
+        pair = structure()
+        for paired in (by_type,) if pair is None else (_by_structure(pair, base, known), by_type):
+            taken = set(pairs.values())
+            for name in base:
+                other = paired.get(name)
+                if name not in pairs and other in known and other not in taken:
+                    pairs[name] = other
+                    taken.add(other)
+    return {name: pairs[name] for name in base if name in pairs}
+
+
+def _by_structure(pair: GraphPair, base: Collection[str], target: Mapping[str, None]) -> dict[str, str | None]:
+    """Return the counterparts of values, or of those that they are aliases of."""
+    sources = {pair.target_aliases.get(name, name): name for name in reversed([*target])}
+    paired = {name: pair.values.get(name) or pair.values.get(pair.base_aliases.get(name, name), "") for name in base}
+    return {name: other if other in target else sources.get(pair.target_aliases.get(other, other))
+            for name, other in paired.items()}  # fmt: skip
 
 
 def _declared(scope: Scope, field: str) -> list[_Value]:

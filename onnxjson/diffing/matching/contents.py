@@ -119,19 +119,9 @@ def _attribute_key(attribute: Attribute, content_of: ContentOf, graph_key: Graph
             ),
         )
     return (
-        name,
-        attribute.type,
-        attribute.ref_attr_name,
-        attribute.i,
-        attribute.f,
-        attribute.s,
-        attribute.ints,
-        attribute.floats,
-        attribute.strings,
-        attribute.tp,
-        attribute.type_protos,
-        attribute.unknown_fields,
-    )
+        name, attribute.type, attribute.ref_attr_name, attribute.i, attribute.f, attribute.s, attribute.ints,
+        attribute.floats, attribute.strings, attribute.tp, attribute.type_protos, attribute.unknown_fields,
+    )  # fmt: skip
 
 
 def _sparse_tensors(attribute: Attribute) -> tuple[SparseTensor, ...]:

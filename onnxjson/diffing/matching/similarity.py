@@ -13,13 +13,7 @@ import numpy as np
 from onnxjson.diffing.matching.alignment import UNMATCHED, Components
 from onnxjson.diffing.matching.columns import EMPTY, SHIFT, SLOT
 from onnxjson.diffing.matching.labels import by_dependence
-from onnxjson.diffing.matching.pairing import (
-    MOST_CONSUMERS,
-    GraphLists,
-    NodePairing,
-    producers_of_outputs,
-    propagate,
-)
+from onnxjson.diffing.matching.pairing import MOST_CONSUMERS, GraphLists, NodePairing, producers_of_outputs, propagate
 
 _REACH: Final = 6
 """Maximum number of unpaired nodes between a node and a sign."""

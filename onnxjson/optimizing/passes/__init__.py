@@ -1,4 +1,4 @@
-"""Passes: optimizers of models, run one after the other, each in a guarded process.
+"""Passes: optimizers of models, run one after the other, each in a sandboxed process.
 
 ::
 
@@ -10,7 +10,7 @@
     model = made.after.model
 
 Here: the optimizers by family, their declarations and catalogue, recipes, bisecting, and `executing`,
-which runs inside the guarded process. Not here: traces and benchmarks, which use the passes.
+which runs inside the sandboxed process. Not here: traces and benchmarks, which use the passes.
 
 Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipeline` (runs them).
 """

@@ -7,10 +7,10 @@ A subclass is the declaration: its docstring describes it, its fields are the op
 
         packages = ("example-package",)
 
-        strength: Annotated[int, Meta(ge=1, description="How much.")] = 1
+        strength: Annotated[int, about("How much.", ge=1)] = 1
 
         def run(self, model: bytes, folder: Path) -> bytes:
-            import example_package  # only here, in the guarded process
+            import example_package  # only here, in the sandboxed process
             ...
 """
 
@@ -89,8 +89,8 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     """The option, a list of texts, that a word after a colon sets: ``onnxoptimizer:eliminate_identity``."""
     parts: ClassVar[dict[str, str]] = {}
     """The words that this option accepts, each with a description of one line."""
-    is_guarded: ClassVar[bool] = True
-    """Whether `run` must run in the guarded process; code of this package need not."""
+    is_sandboxed: ClassVar[bool] = True
+    """Whether `run` must run in the sandboxed process; code of this package need not."""
     is_own_code: ClassVar[bool] = False
     """Whether the pass is code of the user, which may run without the box of `onnxjson.running.box`."""
     is_exact: ClassVar[bool] = True
@@ -135,7 +135,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         return self
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """Run the optimizer on a model, in the guarded process, where it may crash, hang or exit.
+        """Run the optimizer on a model, in the sandboxed process, where it may crash, hang or exit.
 
         Args:
             model: serialised, with every tensor in it.
@@ -150,7 +150,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         """Yield the model after each part of the optimizer, if its parts can be separated; the last is the result of
         `run`.
 
-        Runs in the guarded process after `run`, so if it fails or takes too long, the result of the pass is not
+        Runs in the sandboxed process after `run`, so if it fails or takes too long, the result of the pass is not
         affected. See `run` for the arguments.
         """
         return ()
@@ -158,7 +158,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     def measure(self, before: bytes, after: bytes) -> None:
         """Report what the pass cost, as remarks; both models are serialized.
 
-        Runs in the guarded process, after `run`.
+        Runs in the sandboxed process, after `run`.
         """
 
     def converted(self, elements: bytes) -> bytes:
@@ -166,7 +166,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         raise NotImplementedError
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
-        """Return the result of a pass that is not guarded. Runs in this process and writes nothing."""
+        """Return the result of a pass that is not sandboxed. Runs in this process and writes nothing."""
         raise NotImplementedError
 
     @classmethod

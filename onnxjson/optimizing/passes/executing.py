@@ -1,4 +1,4 @@
-"""Run passes inside the guarded process: from a declaration as JSON to the resulting bytes.
+"""Run passes inside the sandboxed process: from a declaration as JSON to the resulting bytes.
 
 The process may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`. Shape inference in Python
 computes with names of dimensions, and sympy evaluates a string as code where it expects a number. So all passes except
@@ -25,7 +25,7 @@ _DATA_FOLDER: Final = "@data"
 
 
 def declared(subject: Pass, data_folder: str | None = None) -> str:
-    """Return a pass as JSON, for `executed` in the guarded process; see `Substituted.data_folder`."""
+    """Return a pass as JSON, for `executed` in the sandboxed process; see `Substituted.data_folder`."""
     fields = msgspec.to_builtins(subject.within(Path.cwd()))
     return msgspec.json.encode({**fields, _DATA_FOLDER: data_folder}).decode()
 
@@ -40,7 +40,7 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
     subject, is_light = subject_of(declaration)
     if subject.is_own_code:
         return _model_bytes(subject.run(model, folder)), drain_remarks()
-    with _guarded(subject, model) as (renamed, hidden):
+    with _hidden_names(subject, model) as (renamed, hidden):
         output = hidden.restored(_model_bytes(renamed.run(hidden.model, folder)))
         if not is_light:
             subject.measure(model, output)
@@ -53,13 +53,13 @@ def staged(declaration: str, model: bytes) -> bytes:
     subject, _ = subject_of(declaration)
     if subject.is_own_code:
         return msgspec.msgpack.encode(list(subject.stages(model, folder)))
-    with _guarded(subject, model) as (renamed, hidden):
+    with _hidden_names(subject, model) as (renamed, hidden):
         stages = list(renamed.stages(hidden.model, folder))
         return msgspec.msgpack.encode([PartStage(stage.name, hidden.restored(stage.model)) for stage in stages])
 
 
 @contextmanager
-def _guarded(subject: Pass, model: bytes) -> Iterator[tuple[Pass, HiddenNames]]:
+def _hidden_names(subject: Pass, model: bytes) -> Iterator[tuple[Pass, HiddenNames]]:
     """Yield a pass and a model without its names of dimensions, which errors name again."""
     forbid_evaluation()
     hidden = HiddenNames(model)

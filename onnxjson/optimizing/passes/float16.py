@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from msgspec import Meta
-
 from onnxjson.codecs import serde
+from onnxjson.editing.parameters import about
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
@@ -32,7 +31,7 @@ from onnxjson.optimizing.passes.float16_range import GREATEST, described, large_
 from onnxjson.optimizing.passes.float32_nodes import constants_for, operators_without_float16
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
 from onnxjson.optimizing.passes.minimal_sets import Found, minimal
-from onnxjson.running.values import TOLERANCES, Tolerance
+from onnxjson.running.comparisons import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -160,22 +159,17 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     packages: ClassVar = ("onnxruntime",)
     constants: ClassVar = "tokens"
 
-    keep_io_types: Annotated[bool, Meta(description="Keep inputs and outputs float32, with a Cast at each.")] = False
-    keep_io: Annotated[tuple[str, ...], Meta(description="Keep only these inputs and outputs float32.")] = ()
+    keep_io_types: Annotated[bool, about("Keep inputs and outputs float32, with a Cast at each.")] = False
+    keep_io: Annotated[tuple[str, ...], about("Keep only these inputs and outputs float32.")] = ()
     block_operators: Annotated[
-        tuple[str, ...],
-        Meta(description="Operators that stay float32, instead of the list of onnxruntime (TopK and others)."),
+        tuple[str, ...], about("Operators that stay float32, instead of the list of onnxruntime (TopK and others).")
     ] = ()
-    block_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes that stay float32.")] = ()
-    infer_shapes: Annotated[bool, Meta(description="Infer types with onnx first; required if the model has none.")] = (
-        True
-    )
-    force_initializers: Annotated[
-        bool, Meta(description="Also convert initializers of operators that stay float32.")
-    ] = False
-    min_positive: Annotated[float, Meta(description="Raise smaller positive weights to this value.")] = _SMALLEST
-    max_finite: Annotated[float, Meta(description="Reduce larger weights to this value.")] = GREATEST
-    bfloat16: Annotated[bool, Meta(description="Use bfloat16 instead of float32 for operators that stay.")] = False
+    block_nodes: Annotated[tuple[str, ...], about("Names of nodes that stay float32.")] = ()
+    infer_shapes: Annotated[bool, about("Infer types with onnx first; required if the model has none.")] = True
+    force_initializers: Annotated[bool, about("Also convert initializers of operators that stay float32.")] = False
+    min_positive: Annotated[float, about("Raise smaller positive weights to this value.")] = _SMALLEST
+    max_finite: Annotated[float, about("Reduce larger weights to this value.")] = GREATEST
+    bfloat16: Annotated[bool, about("Use bfloat16 instead of float32 for operators that stay.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
         self._check_names(model)
@@ -223,19 +217,17 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
     packages: ClassVar = ("onnxruntime",)
     needs_constants: ClassVar = "it runs the model many times"
 
-    relative: Annotated[float, Meta(ge=0, description="Tolerance of an output, relative to the element.")] = 1e-2
-    of_scale: Annotated[
-        float, Meta(ge=0, description="Tolerance relative to the largest element; added to the first.")
-    ] = 5e-3
-    absolute: Annotated[float, Meta(ge=0, description="Absolute tolerance; added to both.")] = 0.0
-    keep_io_types: Annotated[bool, Meta(description="Keep inputs and outputs float32, with a Cast at each.")] = True
+    relative: Annotated[float, about("Tolerance of an output, relative to the element.", ge=0)] = 1e-2
+    of_scale: Annotated[float, about("Tolerance relative to the largest element; added to the first.", ge=0)] = 5e-3
+    absolute: Annotated[float, about("Absolute tolerance; added to both.", ge=0)] = 0.0
+    keep_io_types: Annotated[bool, about("Keep inputs and outputs float32, with a Cast at each.")] = True
     block_operators: Annotated[
         tuple[str, ...],
-        Meta(description="Operators that always stay float32, instead of the list of onnxruntime (TopK and others)."),
+        about("Operators that always stay float32, instead of the list of onnxruntime (TopK and others)."),
     ] = ()
-    evaluations: Annotated[
-        int, Meta(ge=2, description="Maximum number of models to run; then the best set so far is used.")
-    ] = 2000
+    evaluations: Annotated[int, about("Maximum number of models to run; then the best set so far is used.", ge=2)] = (
+        2000
+    )
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`.

@@ -3,7 +3,7 @@
 onnxruntime has few kernels for float16 on processors. It computes the other operators in float32, and removes the
 rounding between two of them, so that values that overflow on an accelerator do not overflow there. So results are
 measured on a model that computes in float32 and rounds every value that would be float16 (`emulate`): each operator is
-exact inside, its outputs are rounded, and the Casts of the model stay. All of this runs in the guarded process.
+exact inside, its outputs are rounded, and the Casts of the model stay. All of this runs in the sandboxed process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Meta
 
 from onnxjson.codecs import serde
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, Finding, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs
+from onnxjson.running.comparisons import TOLERANCES, Comparison, Tolerance, compare_values, furthest
 from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
@@ -27,7 +28,7 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import LADDER, NEAR, Spread
 from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.value_types import ALL_SIZES
-from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, Value, compare_values, dtype_of, furthest, leaves
+from onnxjson.running.values import Value, dtype_of, leaves
 from onnxjson.running.worker import Worker
 
 if TYPE_CHECKING:
@@ -58,16 +59,16 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     data: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Role("file"),
-        Meta(
-            description="Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
+        about(
+            "Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
             "If all arrays of a .npz have one more dimension than the inputs, the first dimension is that of samples."
         ),
     ] = ()
-    samples: Annotated[int, Meta(ge=1, description="Number of sets of random inputs.")] = SAMPLES
-    seed: Annotated[int, Meta(ge=0, description="Seed of random inputs.")] = 0
+    samples: Annotated[int, about("Number of sets of random inputs.", ge=1)] = SAMPLES
+    seed: Annotated[int, about("Seed of random inputs.", ge=0)] = 0
     dims: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
-        Meta(description="Sizes of open dimensions, by name; others get sizes that the model accepts."),
+        about("Sizes of open dimensions, by name; others get sizes that the model accepts."),
     ] = msgspec.field(default_factory=dict)
 
     def reads(self) -> tuple[str, ...]:
@@ -260,7 +261,7 @@ def rounded(model: bytes) -> bytes:
 
 
 class _InThisProcess(Worker):
-    """Infers shapes in this process, which is guarded already."""
+    """Infers shapes in this process, which is sandboxed already."""
 
     def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
         """See `Worker.infer_types`."""

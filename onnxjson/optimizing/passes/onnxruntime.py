@@ -2,7 +2,7 @@
 
 https://onnxruntime.ai/docs/performance/model-optimizations/graph-optimizations.html
 
-Runs in the guarded process. onnxruntime has no interface that reports what its optimizer did; its log has: a line for
+Runs in the sandboxed process. onnxruntime has no interface that reports what its optimizer did; its log has: a line for
 each graph transformer (https://github.com/microsoft/onnxruntime/pull/17819), on file descriptor 2. Given the names in
 the log, sessions with all but the first transformers disabled return the graph between two of them. A transformer made
 of rules does not report which of them fired: they are found by leaving out one after the other.
@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
+from onnxjson.editing.parameters import about
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of, remark, require
 from onnxjson.running.engines import session_options
 from onnxjson.running.tasks import Settings
@@ -186,21 +187,19 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
 
     level: Annotated[
         Level,
-        Meta(
-            description="basic: valid for every runtime. extended: also operators that only onnxruntime has. "
+        about(
+            "basic: valid for every runtime. extended: also operators that only onnxruntime has. "
             "layout: also layouts for this machine's processor. all: everything."
         ),
     ] = "basic"
-    disable: Annotated[
-        tuple[str, ...], Meta(description="Graph transformers and rules to disable, such as ConvBNFusion.")
-    ] = ()
-    gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
+    disable: Annotated[tuple[str, ...], about("Graph transformers and rules to disable, such as ConvBNFusion.")] = ()
+    gelu_approximation: Annotated[bool, about("Also replace Gelu by FastGelu, which is not exact.")] = False
     session: Annotated[
-        dict[str, str], Meta(description="Entries of the session configuration; onnxruntime ignores unknown keys.")
+        dict[str, str], about("Entries of the session configuration; onnxruntime ignores unknown keys.")
     ] = field(default_factory=dict)
-    until: Annotated[
-        str | None, Meta(min_length=1, description="Stop after this transformer or rule, such as ConvBNFusion.")
-    ] = None
+    until: Annotated[str | None, about("Stop after this transformer or rule, such as ConvBNFusion.", min_length=1)] = (
+        None
+    )
 
     def run(self, model: bytes, folder: Path) -> bytes:
         if self.disable:
@@ -257,13 +256,11 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
-    auto_merge: Annotated[bool, Meta(description="Merge dimensions that must be equal.")] = False
+    auto_merge: Annotated[bool, about("Merge dimensions that must be equal.")] = False
     guess_output_rank: Annotated[
-        bool, Meta(description="Assume that outputs of unknown operators have the shape of the first input.")
+        bool, about("Assume that outputs of unknown operators have the shape of the first input.")
     ] = False
-    int_max: Annotated[int, Meta(ge=1, description="Value that counts as unbounded, such as the end of a Slice.")] = (
-        2**31 - 1
-    )
+    int_max: Annotated[int, about("Value that counts as unbounded, such as the end of a Slice.", ge=1)] = 2**31 - 1
 
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
@@ -290,19 +287,17 @@ class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preproce
     packages: ClassVar = ("onnxruntime",)
     needs_constants: ClassVar = "it optimizes a copy in another folder"
 
-    fuse_layernorm: Annotated[bool, Meta(description="Also fuse LayerNormalization, from opset 17.")] = False
+    fuse_layernorm: Annotated[bool, about("Also fuse LayerNormalization, from opset 17.")] = False
     inputs_channel_last: Annotated[
-        tuple[str, ...], Meta(description="Inputs to convert to channels-last, with a Transpose after each.")
+        tuple[str, ...], about("Inputs to convert to channels-last, with a Transpose after each.")
     ] = ()
     outputs_channel_last: Annotated[
-        tuple[str, ...], Meta(description="Outputs to convert to channels-last, with a Transpose before each.")
+        tuple[str, ...], about("Outputs to convert to channels-last, with a Transpose before each.")
     ] = ()
-    exclude_initializers_from_inputs: Annotated[bool, Meta(description="Remove inputs that have an initializer.")] = (
-        False
+    exclude_initializers_from_inputs: Annotated[bool, about("Remove inputs that have an initializer.")] = False
+    shapes: Annotated[dict[str, tuple[int, ...]], about("Inputs and shapes: shapes={image: [1, 3, 224, 224]}.")] = (
+        field(default_factory=dict)
     )
-    shapes: Annotated[
-        dict[str, tuple[int, ...]], Meta(description="Inputs and shapes: shapes={image: [1, 3, 224, 224]}.")
-    ] = field(default_factory=dict)
 
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model

@@ -20,6 +20,7 @@ from onnxjson.optimizing.passes.big_constants import Stage, Substituted, stage_o
 from onnxjson.optimizing.passes.catalogue import REPETITIONS, Step
 from onnxjson.optimizing.passes.declaration import PartStage
 from onnxjson.running.box import missing
+from onnxjson.running.inputs import free_inputs
 from onnxjson.running.loading import require_loadable
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
@@ -176,7 +177,7 @@ class _Round(NamedTuple):
 
 
 class Pipeline:
-    """Runner of passes in a guarded process that starts with the first one; use it in a ``with`` statement.
+    """Runner of passes in a sandboxed process that starts with the first one; use it in a ``with`` statement.
 
     Args:
         memory: address space of one pass in bytes; at least twelve times the size of the model.
@@ -290,7 +291,7 @@ class Pipeline:
 
     def _round(self, before: Stage, step: Step, name: str) -> _Round:
         self._refuse(step, name)
-        if not step.subject.is_guarded:
+        if not step.subject.is_sandboxed:
             try:
                 changed = step.subject.change(before.model, self._model_folder)
             except OnnxJsonError as error:
@@ -299,12 +300,14 @@ class Pipeline:
             self._check_size(after.size, name)
             return _Round(after, notes=changed.notes, files=changed.files)
         given = _substituted(before, step, name, self._model_folder)
-        answer = self._run_guarded(given, step, name)
+        answer = self._run_sandboxed(given, step, name)
         self._check_size(len(answer.model), name, answer.printed)
         after = _stage(answer, before, given, name)
         self._check_size(after.size, name, answer.printed)
         if after is not before:
             _check_structure(before, after, name, answer.printed)
+            if not step.subject.is_own_code:
+                _check_inputs(before, after, name, answer.printed)
         return _Round(after, answer.printed, (*answer.remarks, *given.remarks))
 
     def parts(self, passed: PassResult) -> list[PartStage]:
@@ -312,11 +315,11 @@ class Pipeline:
 
         Empty if it has no parts, or they cannot be separated.
         """
-        if not (passed.is_changed and passed.step.subject.is_guarded and passed.rounds == 1):
+        if not (passed.is_changed and passed.step.subject.is_sandboxed and passed.rounds == 1):
             return []
         seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * passed.seconds))
         given = _substituted(passed.before, passed.step, passed.name, self._model_folder)
-        answer = self._run_guarded(given, passed.step, passed.name, stages=True, seconds=seconds)
+        answer = self._run_sandboxed(given, passed.step, passed.name, stages=True, seconds=seconds)
         try:
             parts = msgspec.msgpack.decode(answer.model, type=list[PartStage])
         except msgspec.MsgspecError as error:
@@ -325,7 +328,7 @@ class Pipeline:
             return parts
         return [PartStage(each.name, given.data_of(given.read(serde.parse(each.model).model))) for each in parts]
 
-    def _run_guarded(
+    def _run_sandboxed(
         self, given: Substituted, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
     ) -> PassAnswer:
         seconds = self._seconds if seconds is None else seconds
@@ -384,6 +387,14 @@ def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> No
         finding = broken[0]
         where = f"{visible(finding.address, 200)}: " if finding.address else ""
         raise _failed(name, f"returned an inconsistent model: {where}{finding.message}{more}", printed)
+
+
+def _check_inputs(before: Stage, after: Stage, name: str, printed: str) -> None:
+    """Raise PassError if the result of an optimizer has other inputs than the model, which callers do not give."""
+    changes = _Changes(free_inputs(before.model), free_inputs(after.model))
+    if changes.removed and changes.added:
+        inputs = f'"{visible(changes.added[0] or "")}" instead of "{visible(changes.removed[0] or "")}"'
+        raise _failed(name, f"returned a model with the input {inputs}", printed)
 
 
 def _substituted(before: Stage, step: Step, name: str, model_folder: Path | None) -> Substituted:

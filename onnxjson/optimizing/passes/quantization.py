@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from onnxjson.codecs import serde
+from onnxjson.editing.parameters import about
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
 from onnxjson.optimizing.passes.declaration import (
@@ -57,24 +58,24 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
     packages: ClassVar = ("onnxruntime",)
     needs_constants: ClassVar = "it loads a copy of the whole model"
 
-    weight_type: Annotated[Width, Meta(description="Type of quantized weights.")] = "int8"
-    per_channel: Annotated[bool, Meta(description="Use one scale per channel of a weight.")] = False
+    weight_type: Annotated[Width, about("Type of quantized weights.")] = "int8"
+    per_channel: Annotated[bool, about("Use one scale per channel of a weight.")] = False
     reduce_range: Annotated[
-        bool, Meta(description="Use 7 bits, to avoid overflow on processors with AVX2 and AVX512 but without VNNI.")
+        bool, about("Use 7 bits, to avoid overflow on processors with AVX2 and AVX512 but without VNNI.")
     ] = False
-    operators: Annotated[tuple[str, ...], Meta(description="Operators to quantize; all supported if omitted.")] = ()
-    nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to quantize; all if omitted.")] = ()
-    skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to exclude.")] = ()
+    operators: Annotated[tuple[str, ...], about("Operators to quantize; all supported if omitted.")] = ()
+    nodes: Annotated[tuple[str, ...], about("Names of nodes to quantize; all if omitted.")] = ()
+    skip_nodes: Annotated[tuple[str, ...], about("Names of nodes to exclude.")] = ()
     preprocess: Annotated[
         bool,
-        Meta(
-            description="Let onnxruntime optimize first, level basic, as it recommends: weights produced by nodes can "
+        about(
+            "Let onnxruntime optimize first, level basic, as it recommends: weights produced by nodes can "
             "then be quantized, and normalizations are fused into Conv."
         ),
     ] = True
-    more: Annotated[
-        dict[str, Any], Meta(description="Other options of onnxruntime by name: more={WeightSymmetric: false}.")
-    ] = field(default_factory=dict)
+    more: Annotated[dict[str, Any], about("Other options of onnxruntime by name: more={WeightSymmetric: false}.")] = (
+        field(default_factory=dict)
+    )
 
     def _common(self) -> dict[str, Any]:
         return {
@@ -145,12 +146,12 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
     format: Annotated[
         Literal["qdq", "qoperator"],
-        Meta(description="qdq: QuantizeLinear and DequantizeLinear around operators. qoperator: QLinearConv and such."),
+        about("qdq: QuantizeLinear and DequantizeLinear around operators. qoperator: QLinearConv and such."),
     ] = "qdq"
-    activation_type: Annotated[Width, Meta(description="Type of quantized activations.")] = "uint8"
-    method: Annotated[
-        Literal["minmax", "entropy", "percentile"], Meta(description="Method to compute ranges from samples.")
-    ] = "minmax"
+    activation_type: Annotated[Width, about("Type of quantized activations.")] = "uint8"
+    method: Annotated[Literal["minmax", "entropy", "percentile"], about("Method to compute ranges from samples.")] = (
+        "minmax"
+    )
 
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
@@ -189,25 +190,23 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
 
     method: Annotated[
         Literal["blocks", "rtn", "hqq"],
-        Meta(
-            description="blocks: by onnxruntime's own kernels. rtn: round to nearest, as Intel Neural Compressor. "
+        about(
+            "blocks: by onnxruntime's own kernels. rtn: round to nearest, as Intel Neural Compressor. "
             "hqq: half-quadratic, which needs torch."
         ),
     ] = "blocks"
-    bits: Annotated[int, Meta(ge=2, le=8, description="Bits of a weight: 2, 4 or 8; rtn has 4.")] = 4
-    block_size: Annotated[int, Meta(ge=16, description="Number of weights with one scale, a power of 2.")] = 32
-    symmetric: Annotated[bool, Meta(description="Omit zero points.")] = True
+    bits: Annotated[int, about("Bits of a weight: 2, 4 or 8; rtn has 4.", ge=2, le=8)] = 4
+    block_size: Annotated[int, about("Number of weights with one scale, a power of 2.", ge=16)] = 32
+    symmetric: Annotated[bool, about("Omit zero points.")] = True
     accuracy_level: Annotated[
-        int, Meta(ge=0, le=4, description="Precision of inputs at least: 1 float32, 2 float16, 3 bfloat16, 4 int8.")
+        int, about("Precision of inputs at least: 1 float32, 2 float16, 3 bfloat16, 4 int8.", ge=0, le=4)
     ] = 0
     format: Annotated[
         Literal["qoperator", "qdq"],
-        Meta(description="qoperator: MatMulNBits. qdq: DequantizeLinear and MatMul, with blocks, from opset 21."),
+        about("qoperator: MatMulNBits. qdq: DequantizeLinear and MatMul, with blocks, from opset 21."),
     ] = "qoperator"
-    operators: Annotated[tuple[Literal["MatMul", "Gather"], ...], Meta(description="Operators to quantize.")] = (
-        "MatMul",
-    )
-    skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to exclude.")] = ()
+    operators: Annotated[tuple[Literal["MatMul", "Gather"], ...], about("Operators to quantize.")] = ("MatMul",)
+    skip_nodes: Annotated[tuple[str, ...], about("Names of nodes to exclude.")] = ()
 
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnx import helper

@@ -12,10 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from onnxjson.codecs import serde
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of, require
 from onnxjson.running.input_files import read_archive
 from onnxjson.running.inputs import free_inputs
@@ -57,41 +57,39 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     constants: ClassVar = "inputs"
     extra: ClassVar = "passes"
 
-    fold: Annotated[bool, Meta(description="Fold constants.")] = True
-    infer_shapes: Annotated[bool, Meta(description="Infer shapes, so that more can be folded.")] = True
-    optimize: Annotated[bool, Meta(description="Also run its optimizer.")] = True
-    skip: Annotated[tuple[str, ...], Meta(description="Passes of its optimizer to omit.")] = ()
+    fold: Annotated[bool, about("Fold constants.")] = True
+    infer_shapes: Annotated[bool, about("Infer shapes, so that more can be folded.")] = True
+    optimize: Annotated[bool, about("Also run its optimizer.")] = True
+    skip: Annotated[tuple[str, ...], about("Passes of its optimizer to omit.")] = ()
     more: Annotated[
-        tuple[str, ...], Meta(description="Additional passes of its optimizer; see onnxsim --list-other-optimizers.")
+        tuple[str, ...], about("Additional passes of its optimizer; see onnxsim --list-other-optimizers.")
     ] = ()
-    subgraphs: Annotated[bool, Meta(description="Also simplify the bodies of If, Loop and Scan.")] = False
-    inline_functions: Annotated[bool, Meta(description="Inline the functions of the model first.")] = False
-    input_shapes: Annotated[
-        dict[str, tuple[int, ...]], Meta(description="Fixed shapes of inputs: {image:[1,3,224,224]}.")
-    ] = field(default_factory=dict)
-    unused_outputs: Annotated[tuple[str, ...], Meta(description="Outputs to remove.")] = ()
-    large_tensor: Annotated[
-        str, Meta(min_length=1, description="Do not fold nodes with larger outputs, such as 10KB.")
-    ] = "1.5GB"
+    subgraphs: Annotated[bool, about("Also simplify the bodies of If, Loop and Scan.")] = False
+    inline_functions: Annotated[bool, about("Inline the functions of the model first.")] = False
+    input_shapes: Annotated[dict[str, tuple[int, ...]], about("Fixed shapes of inputs: {image:[1,3,224,224]}.")] = (
+        field(default_factory=dict)
+    )
+    unused_outputs: Annotated[tuple[str, ...], about("Outputs to remove.")] = ()
+    large_tensor: Annotated[str, about("Do not fold nodes with larger outputs, such as 10KB.", min_length=1)] = "1.5GB"
     check: Annotated[
-        int, Meta(ge=0, description="Number of random inputs with which to check that the outputs stay the same.")
+        int, about("Number of random inputs with which to check that the outputs stay the same.", ge=0)
     ] = 0
-    check_rtol: Annotated[float, Meta(ge=0, description="Relative tolerance of check.")] = 1e-4
-    check_atol: Annotated[float, Meta(ge=0, description="Absolute tolerance of check.")] = 1e-5
+    check_rtol: Annotated[float, about("Relative tolerance of check.", ge=0)] = 1e-4
+    check_atol: Annotated[float, about("Absolute tolerance of check.", ge=0)] = 1e-5
     check_shapes: Annotated[
-        dict[str, tuple[int, ...]], Meta(description="Shapes of inputs for check; the model keeps its own.")
+        dict[str, tuple[int, ...]], about("Shapes of inputs for check; the model keeps its own.")
     ] = field(default_factory=dict)
     check_data: Annotated[
-        str | None, Role("file"), Meta(min_length=1, description="A .npz file with inputs for check, by name.")
+        str | None, Role("file"), about("A .npz file with inputs for check, by name.", min_length=1)
     ] = None
     constant_weights: Annotated[
-        bool, Meta(description="Treat initializers as constants; otherwise, nothing is folded into them.")
+        bool, about("Treat initializers as constants; otherwise, nothing is folded into them.")
     ] = True
     weights_are_inputs: Annotated[
-        bool, Meta(description="Also keep initializers that are inputs as inputs, which callers may replace.")
+        bool, about("Also keep initializers that are inputs as inputs, which callers may replace.")
     ] = False
-    opset: Annotated[int | None, Meta(ge=1, description="Convert to this version of the operator set first.")] = None
-    keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
+    opset: Annotated[int | None, about("Convert to this version of the operator set first.", ge=1)] = None
+    keep_stamps: Annotated[bool, about("Keep the metadata that onnxsim adds about its own run.")] = False
 
     def reads(self) -> tuple[str, ...]:
         return () if self.check_data is None else (str(Path(self.check_data).absolute()),)
@@ -148,15 +146,15 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
-    infer_shapes: Annotated[bool, Meta(description="Infer shapes between rounds.")] = True
-    skip: Annotated[tuple[Stage, ...], Meta(description="Stages to omit.")] = ()
-    skip_patterns: Annotated[tuple[Pattern, ...], Meta(description="Fusions and eliminations to omit.")] = ()
+    infer_shapes: Annotated[bool, about("Infer shapes between rounds.")] = True
+    skip: Annotated[tuple[Stage, ...], about("Stages to omit.")] = ()
+    skip_patterns: Annotated[tuple[Pattern, ...], about("Fusions and eliminations to omit.")] = ()
     size_threshold: Annotated[
-        int | None, Meta(ge=1, description="Do not fold nodes with outputs of more bytes; no limit if omitted.")
+        int | None, about("Do not fold nodes with outputs of more bytes; no limit if omitted.", ge=1)
     ] = None
-    input_shapes: Annotated[
-        dict[str, tuple[int, ...]], Meta(description="Fixed shapes of inputs: {image:[1,3,224,224]}.")
-    ] = field(default_factory=dict)
+    input_shapes: Annotated[dict[str, tuple[int, ...]], about("Fixed shapes of inputs: {image:[1,3,224,224]}.")] = (
+        field(default_factory=dict)
+    )
 
     def run(self, model: bytes, folder: Path) -> bytes:
         import onnxslim
@@ -185,10 +183,8 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
     part: ClassVar = "passes"
     parts: ClassVar = parts_of("onnxoptimizer")
 
-    passes: Annotated[
-        tuple[str, ...], Meta(description="Run these passes in this order instead of the default set.")
-    ] = ()
-    fixed_point: Annotated[bool, Meta(description="Repeat the set until it changes nothing.")] = False
+    passes: Annotated[tuple[str, ...], about("Run these passes in this order instead of the default set.")] = ()
+    fixed_point: Annotated[bool, about("Repeat the set until it changes nothing.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
         return _optimized(model, list(self.passes) or None, self.fixed_point)
@@ -329,18 +325,14 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
     part: ClassVar = "rules"
     parts: ClassVar = parts_of("onnxscript")
 
-    rules: Annotated[
-        tuple[str, ...], Meta(description="Run these rewriter rules in this order instead of the optimizer.")
-    ] = ()
-    iterations: Annotated[int, Meta(ge=1, description="Maximum number of iterations of the optimizer.")] = 2
-    infer_shapes: Annotated[bool, Meta(description="Infer shapes in the optimizer, node by node.")] = True
-    inline: Annotated[bool, Meta(description="Inline functions first.")] = True
-    input_size_limit: Annotated[
-        int, Meta(ge=0, description="Do not fold nodes with inputs of this many elements or more.")
-    ] = 8192
-    output_size_limit: Annotated[
-        int, Meta(ge=0, description="Do not fold nodes with outputs of this many elements or more.")
-    ] = 262144
+    rules: Annotated[tuple[str, ...], about("Run these rewriter rules in this order instead of the optimizer.")] = ()
+    iterations: Annotated[int, about("Maximum number of iterations of the optimizer.", ge=1)] = 2
+    infer_shapes: Annotated[bool, about("Infer shapes in the optimizer, node by node.")] = True
+    inline: Annotated[bool, about("Inline functions first.")] = True
+    input_size_limit: Annotated[int, about("Do not fold nodes with inputs of this many elements or more.", ge=0)] = 8192
+    output_size_limit: Annotated[int, about("Do not fold nodes with outputs of this many elements or more.", ge=0)] = (
+        262144
+    )
 
     def run(self, model: bytes, folder: Path) -> bytes:
         optimized: Any = proto_of(model)
@@ -384,7 +376,7 @@ def _rewritten(model: "ModelProto", rule: str) -> Any:
 
 
 def rules_named(name: str) -> Iterable[Any]:
-    """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the guarded process."""
+    """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the sandboxed process."""
     if name in _FUSIONS:
         module, attribute = _FUSIONS[name]
         named = getattr(import_module(f"onnxscript.rewriter.rules.fusion.{module}"), attribute)

@@ -1,6 +1,6 @@
 """A guard that keeps sympy from evaluating a text of a model as code.
 
-Where sympy expects a number and gets a string, it calls ``eval``. In the guarded process, its parser accepts arithmetic
+Where sympy expects a number and gets a string, it calls ``eval``. In the sandbox, its parser accepts arithmetic
 of words and numbers only, such as shape inference itself writes: ``floor(d0/2 + 1)``.
 """
 

@@ -16,10 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.model.display import listed, visible
 from onnxjson.model.errors import EditError
 from onnxjson.optimizing.passes.declaration import Changed, PartStage, Pass, proto_of, remark, require_new
@@ -73,23 +72,22 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
-    model_type: Annotated[ModelType, Meta(description="Type of the model.")] = "bert"
-    num_heads: Annotated[int, Meta(ge=0, description="Number of attention heads; 0 to detect it (bert only).")] = 0
-    hidden_size: Annotated[int, Meta(ge=0, description="Size of the hidden layers; 0 to detect it.")] = 0
+    model_type: Annotated[ModelType, about("Type of the model.")] = "bert"
+    num_heads: Annotated[int, about("Number of attention heads; 0 to detect it (bert only).", ge=0)] = 0
+    hidden_size: Annotated[int, about("Size of the hidden layers; 0 to detect it.", ge=0)] = 0
     level: Annotated[
         Literal["default", "none", "basic", "extended", "all"],
-        Meta(description="Level of onnxruntime before the fusions; the default depends on the model type."),
+        about("Level of onnxruntime before the fusions; the default depends on the model type."),
     ] = "default"
-    disable: Annotated[tuple[Fusion, ...], Meta(description="Fusions to disable.")] = ()
-    gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
-    gemm_fast_gelu: Annotated[bool, Meta(description="Also fuse MatMul and FastGelu.")] = False
-    multi_head_attention: Annotated[bool, Meta(description="Use MultiHeadAttention instead of Attention.")] = False
-    channels_first: Annotated[bool, Meta(description="GroupNorm is channels-first (unet, vae, clip).")] = False
+    disable: Annotated[tuple[Fusion, ...], about("Fusions to disable.")] = ()
+    gelu_approximation: Annotated[bool, about("Also replace Gelu by FastGelu, which is not exact.")] = False
+    gemm_fast_gelu: Annotated[bool, about("Also fuse MatMul and FastGelu.")] = False
+    multi_head_attention: Annotated[bool, about("Use MultiHeadAttention instead of Attention.")] = False
+    channels_first: Annotated[bool, about("GroupNorm is channels-first (unet, vae, clip).")] = False
     attention_mask: Annotated[
-        Literal["default", "index", "raw", "none"],
-        Meta(description="Form of attention masks: lengths, raw masks, or none."),
+        Literal["default", "index", "raw", "none"], about("Form of attention masks: lengths, raw masks, or none.")
     ] = "default"
-    input_int32: Annotated[bool, Meta(description="Convert int64 inputs to int32.")] = False
+    input_int32: Annotated[bool, about("Convert int64 inputs to int32.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
         fused = self._fused(self._prepared(model, folder))
@@ -212,17 +210,14 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
     Weights of an adapter are found by their name, or by the name of a node that consumes them.
     """
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
-    kind: Annotated[Kind, Meta(description="Kind of adapter.")] = "lora"
+    kind: Annotated[Kind, about("Kind of adapter.")] = "lora"
     pattern: Annotated[
-        str | None,
-        Meta(min_length=1, description="Select weights or nodes by this regular expression instead of by kind."),
+        str | None, about("Select weights or nodes by this regular expression instead of by kind.", min_length=1)
     ] = None
-    keep_defaults: Annotated[bool, Meta(description="Keep the values as defaults of the inputs.")] = False
-    save: Annotated[
-        str | None, Role("file"), Meta(min_length=1, description="Save the values to this new .npz file.")
-    ] = None
+    keep_defaults: Annotated[bool, about("Keep the values as defaults of the inputs.")] = False
+    save: Annotated[str | None, Role("file"), about("Save the values to this new .npz file.", min_length=1)] = None
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
         graph = model.graph

@@ -15,13 +15,12 @@ from types import ModuleType
 from typing import Annotated, Any, ClassVar, Final, Self
 
 import msgspec
-from msgspec import Meta
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.applying import Result, run
 from onnxjson.editing.declaration import Edit, name_of
-from onnxjson.editing.parameters import Role
+from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.script import Script, parse_edit, write_edit
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
@@ -45,8 +44,8 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
     is_own_code: ClassVar = True
     constants: ClassVar = "files"
 
-    file: Annotated[str, Role("file"), Meta(min_length=1, description="The Python file.")]
-    options: Annotated[dict[str, Any], Meta(description="Keyword arguments of the function.")] = msgspec.field(
+    file: Annotated[str, Role("file"), about("The Python file.", min_length=1)]
+    options: Annotated[dict[str, Any], about("Keyword arguments of the function.")] = msgspec.field(
         default_factory=dict
     )
 
@@ -98,8 +97,8 @@ class PluginPass(Pass, frozen=True, kw_only=True, eq=False, tag="plugin"):
     is_own_code: ClassVar = True
     constants: ClassVar = "files"
 
-    entry: Annotated[str, Meta(min_length=1, description="Name of the entry point.")]
-    options: Annotated[dict[str, Any], Meta(description="Keyword arguments of the function.")] = msgspec.field(
+    entry: Annotated[str, about("Name of the entry point.", min_length=1)]
+    options: Annotated[dict[str, Any], about("Keyword arguments of the function.")] = msgspec.field(
         default_factory=dict
     )
 
@@ -147,10 +146,10 @@ def _failed(path: Path, error: Exception) -> EditError:
 class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
     """Make an edit."""
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
-    step: Annotated[Any, Meta(description='The edit as in a script: {"edit": "prune"}.')]
-    folder: Annotated[str | None, Meta(description="Folder that must contain the files it names.")] = None
+    step: Annotated[Any, about('The edit as in a script: {"edit": "prune"}.')]
+    folder: Annotated[str | None, about("Folder that must contain the files it names.")] = None
 
     @property
     def edit(self) -> Edit:
@@ -177,9 +176,9 @@ class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
 class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
     """Make the edits of a rewrite script, all of them or none."""
 
-    is_guarded: ClassVar = False
+    is_sandboxed: ClassVar = False
 
-    file: Annotated[str, Role("file"), Meta(min_length=1, description="Rewrite script, onnxjson-rewrite/1.")]
+    file: Annotated[str, Role("file"), about("Rewrite script, onnxjson-rewrite/1.", min_length=1)]
 
     @property
     def name(self) -> str:

@@ -24,16 +24,10 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "commands": Part(commands, 20_000),
-    "faults": Part(faults, 3_000),
-    "calls": Part(killed_calls, 3_000),
-    "kills": Part(kills, 12_000),
-    "memory": Part(memory, 800),
-    "journals": Part(journals, 12_000),
-    "crashers": Part(crashers, 5_000),
-    "terminals": Part(terminals, 4_700),
-    "guided": Part(guided, 8_000),
-}
+    "commands": Part(commands, 20_000), "faults": Part(faults, 3_000), "calls": Part(killed_calls, 3_000),
+    "kills": Part(kills, 12_000), "memory": Part(memory, 800), "journals": Part(journals, 12_000),
+    "crashers": Part(crashers, 5_000), "terminals": Part(terminals, 4_700), "guided": Part(guided, 8_000),
+}  # fmt: skip
 
 _SHOWN = 40
 

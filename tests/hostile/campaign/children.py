@@ -89,7 +89,7 @@ def workplace() -> Iterator[Path]:
 
 @contextmanager
 def shared_server() -> Iterator[None]:
-    """Let all children use one guarded process, which takes a second to start."""
+    """Let all children use one sandboxed process, which takes a second to start."""
     warm_up()
     server = server_process.idle_or_new_server()
     server_process._idle.append(server)

@@ -216,14 +216,9 @@ def seeds(name: str) -> list[bytes]:
             return [documents.BASE.encode(), onnxjson.dumps(small()).encode()]
         case "resolver":
             return [
-                b"w.bin",
-                b"sub/w.bin\n4\n8",
-                b"../secret\n0\n6",
-                b"link",
-                b"hard\n0",
-                b"up/secret",
+                b"w.bin", b"sub/w.bin\n4\n8", b"../secret\n0\n6", b"link", b"hard\n0", b"up/secret",
                 b"./sub/../w.bin",
-            ]
+            ]  # fmt: skip
         case "patch":
             return [
                 Patch.between(model, mutated(model, Random(number), 3)).dumps().encode()

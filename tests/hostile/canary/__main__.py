@@ -28,18 +28,10 @@ from tests.hostile.canary.watching import Watch
 from tests.hostile.canary.workbench import workbench
 
 RUNNERS: Final[dict[str, Callable[[Watch], None]]] = {
-    "show": show,
-    "external": external,
-    "reports": reports,
-    "judgements": judgements,
-    "edits": every_edit_kind,
-    "analyses": analyses,
-    "traces": traces,
-    "passes": passes,
-    "git": git_drivers,
-    "workbench": workbench,
+    "show": show, "external": external, "reports": reports, "judgements": judgements, "edits": every_edit_kind,
+    "analyses": analyses, "traces": traces, "passes": passes, "git": git_drivers, "workbench": workbench,
     "surroundings": in_a_folder_of_traps,
-}
+}  # fmt: skip
 
 _EVALUATING: Final = ("symbolic-shapes", "onnxslim")
 """Passes in which every call is tried; the calls in `FIRED` are tried in all passes."""

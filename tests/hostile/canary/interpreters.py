@@ -83,17 +83,9 @@ def _location(text: str, variant: str) -> str:
 
 
 _BY_TEXT: Final[dict[str, Callable[[str, str], str]]] = {
-    "python": _python,
-    "sympy": _sympy,
-    "f-string": _f_string,
-    "generated-code": _generated_code,
-    "shell": _shell,
-    "jinja": _jinja,
-    "yaml": _yaml,
-    "format": _format,
-    "expandvars": _expandvars,
-    "location": _location,
-}
+    "python": _python, "sympy": _sympy, "f-string": _f_string, "generated-code": _generated_code, "shell": _shell,
+    "jinja": _jinja, "yaml": _yaml, "format": _format, "expandvars": _expandvars, "location": _location,
+}  # fmt: skip
 
 
 def evaluate(payload: Payload, text: bytes) -> list[str]:

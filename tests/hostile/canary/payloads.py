@@ -188,21 +188,14 @@ def _archive(to: Fill) -> bytes:
 
 
 _PAGE: Final = {
-    "script": "<script>{0}()</script>",
-    "closed": "</script><script>{0}()</script>",
-    "image": "<img src=x onerror={0}()>",
-    "svg": "<svg/onload={0}()>",
-    "double-quote": '"><img src=x onerror={0}()>',
-    "single-quote": "'><svg onload={0}()>",
-    "attribute": '" onmouseover="{0}()" x="',
-    "attribute-single": "' onfocus='{0}()' x='",
-    "link": '<a href="javascript:{0}()">x</a>',
-    "tab": '<a href="java\tscript:{0}()">x</a>',
-    "frame": "<iframe srcdoc='<script>{0}()</script>'></iframe><{0}>",
-    "comment": "--><script>{0}()</script><!--",
-    "title": "</title></style></textarea><script>{0}()</script>",
+    "script": "<script>{0}()</script>", "closed": "</script><script>{0}()</script>",
+    "image": "<img src=x onerror={0}()>", "svg": "<svg/onload={0}()>", "double-quote": '"><img src=x onerror={0}()>',
+    "single-quote": "'><svg onload={0}()>", "attribute": '" onmouseover="{0}()" x="',
+    "attribute-single": "' onfocus='{0}()' x='", "link": '<a href="javascript:{0}()">x</a>',
+    "tab": '<a href="java\tscript:{0}()">x</a>', "frame": "<iframe srcdoc='<script>{0}()</script>'></iframe><{0}>",
+    "comment": "--><script>{0}()</script><!--", "title": "</title></style></textarea><script>{0}()</script>",
     "cdata": "]]><script>{0}()</script>",
-}
+}  # fmt: skip
 
 _MARKDOWN: Final = {
     "html": "*<img src=x onerror={0}()>*",
@@ -220,15 +213,10 @@ _CLICK: Final = {
 }
 
 _TERMINAL: Final = {
-    "clipboard": "\x1b]52;c;{0}\x07",
-    "link": "\x1b]8;;http://127.0.0.1/{0}\x1b\\x\x1b]8;;\x1b\\",
-    "title": "\x1b]0;{0}\x07",
-    "keys": "\x1bP$q{0}\x1b\\",
-    "erase": "\x1b[2J\x1b[H{0}",
-    "c1": "\x9d52;c;{0}\x9c",
-    "return": "x\r{0}",
-    "backspace": "x\b\b\b{0}",
-}
+    "clipboard": "\x1b]52;c;{0}\x07", "link": "\x1b]8;;http://127.0.0.1/{0}\x1b\\x\x1b]8;;\x1b\\",
+    "title": "\x1b]0;{0}\x07", "keys": "\x1bP$q{0}\x1b\\", "erase": "\x1b[2J\x1b[H{0}", "c1": "\x9d52;c;{0}\x9c",
+    "return": "x\r{0}", "backspace": "x\b\b\b{0}",
+}  # fmt: skip
 
 
 def _secret_file(to: Fill) -> Path:
@@ -278,12 +266,7 @@ def _payloads() -> Iterator[Payload]:
         yield Payload(f"expandvars/{form}/leak", "leak", _in_place(f"{form}/{{0}}"), "expandvars")
     for variant, (effect, write) in _LOCATIONS.items():
         yield Payload(f"location/{variant}/{effect}", effect, write, "location")
-    shown: dict[Effect, dict[str, str]] = {
-        "page": _PAGE,
-        "markdown": _MARKDOWN,
-        "click": _CLICK,
-        "terminal": _TERMINAL,
-    }
+    shown: dict[Effect, dict[str, str]] = {"page": _PAGE, "markdown": _MARKDOWN, "click": _CLICK, "terminal": _TERMINAL}
     for effect, forms in shown.items():
         for variant, form in forms.items():
             yield Payload(f"{effect}/{variant}", effect, _in_place(form), effect)

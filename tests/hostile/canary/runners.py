@@ -209,9 +209,7 @@ def _edited(watch: Watch, runner: str, model: Model, edit: Edit) -> None:
 
 def default_passes() -> list[Step]:
     """Return a step for every pass of the catalogue, with options where it would otherwise do nothing."""
-    chosen: dict[str, Pass] = {
-        "extract-adapters": ExtractAdapters(pattern="canary"),
-    }
+    chosen: dict[str, Pass] = {"extract-adapters": ExtractAdapters(pattern="canary")}
     return [Step(chosen[name]) if name in chosen else parse_step(name) for name in NAMES]
 
 

@@ -40,20 +40,11 @@ SETTINGS: Final = {
 }
 
 VARIABLES: Final = {
-    "PYTHONPATH": ".",
-    "PYTHONHOME": ".",
-    "PYTHONUSERBASE": ".",
-    "PYTHONSTARTUP": "plugin.py",
-    "PYTHONINSPECT": "1",
-    "PYTHONBREAKPOINT": "plugin.optimize",
-    "PYTHONWARNINGS": "error::plugin.Warned",
-    "PYTHONPLATLIBDIR": ".",
-    "PYTHONCASEOK": "1",
-    "PYTHONPYCACHEPREFIX": ".",
-    "ONNXJSON_PYTHON": "./program",
-    "ONNXJSON_CONFIG": ".onnxjson.toml",
-    "ORT_LOAD_CONFIG_FROM_MODEL": "1",
-}
+    "PYTHONPATH": ".", "PYTHONHOME": ".", "PYTHONUSERBASE": ".", "PYTHONSTARTUP": "plugin.py", "PYTHONINSPECT": "1",
+    "PYTHONBREAKPOINT": "plugin.optimize", "PYTHONWARNINGS": "error::plugin.Warned", "PYTHONPLATLIBDIR": ".",
+    "PYTHONCASEOK": "1", "PYTHONPYCACHEPREFIX": ".", "ONNXJSON_PYTHON": "./program",
+    "ONNXJSON_CONFIG": ".onnxjson.toml", "ORT_LOAD_CONFIG_FROM_MODEL": "1",
+}  # fmt: skip
 
 _COMMANDS: Final = (
     ("show", "m.onnx"),

@@ -42,7 +42,7 @@ class Watch:
         self._planted_before = 0
 
     def start(self, runner: Callable[["Watch"], None], number: int = 0) -> None:
-        """Start a runner in a new folder, with models of a round, and with guarded processes outside the box."""
+        """Start a runner in a new folder, with models of a round, and with sandboxed processes outside the box."""
         self.planter.begin(number)
         self._planted_before = len(self.planter.planted)
         with box_lifted(), tempfile.TemporaryDirectory(dir=self._top) as folder, contextlib.chdir(folder):

@@ -44,18 +44,12 @@ SLOW: Final = frozenset(
 _BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
 
 _KINDS: Final = {
-    "FLOAT": "a number, such as 0.5",
-    "INT": "an integer",
-    "STRING": "a string",
-    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
-    "GRAPH": "a graph; E opens it in an editor",
-    "FLOATS": "a list of numbers, such as [0.5, 1]",
-    "INTS": "a list of integers, such as [1, 1]",
-    "STRINGS": 'a list of strings, such as ["a", "b"]',
-    "TENSORS": "a list of tensors",
-    "GRAPHS": "a list of graphs",
+    "FLOAT": "a number, such as 0.5", "INT": "an integer", "STRING": "a string",
+    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}', "GRAPH": "a graph; E opens it in an editor",
+    "FLOATS": "a list of numbers, such as [0.5, 1]", "INTS": "a list of integers, such as [1, 1]",
+    "STRINGS": 'a list of strings, such as ["a", "b"]', "TENSORS": "a list of tensors", "GRAPHS": "a list of graphs",
     "TYPE_PROTO": "a type, such as float32[N,3]",
-}
+}  # fmt: skip
 """Attribute types in words."""
 
 Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step

@@ -119,11 +119,7 @@ class _Aside(NamedTuple):
         return not (is_same_end and (self.high == other.low or other.high == self.low))
 
 
-def drawing(
-    boxes: Sequence[Box],
-    edges: Sequence[Edge],
-    glyphs: Glyphs = "unicode",
-) -> Drawing:
+def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode") -> Drawing:
     """Draw a graph of up to some dozens of boxes."""
     more = [0] * len(boxes)
     kept, cut = _short_edges(_texts(boxes, more), edges)
@@ -158,11 +154,7 @@ class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        edges: Sequence[Edge],
-        glyphs: Glyphs,
-        below: Sequence[tuple[str, ...]],
+        self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, below: Sequence[tuple[str, ...]]
     ) -> None:
         self._texts = texts
         self._below = below

@@ -13,7 +13,7 @@ from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Member
 from onnxjson.diffing.taking import Taking
 from onnxjson.model.display import counted, visible
-from onnxjson.model.index import Scope
+from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, shortened_name
@@ -59,6 +59,14 @@ def measured(scope: Scope | None, glyphs: Glyphs) -> NodeRows | None:
     rows = NodeRows(scope, range(len(scope.graph.node)), glyphs=glyphs)
     assert rows.widths
     return rows
+
+
+def show_types(nodes: Sequence[Sequence[NodeRows | None]], indices: Sequence[Index | None]) -> None:
+    """Show the types of models with inferred types, by side."""
+    for graph in nodes:
+        for rows, index in zip(graph, indices, strict=True):
+            if rows is not None and index is not None:
+                rows.infer(index.scope(rows.scope.address))
 
 
 def _rows(diff: Diff) -> list[PaneRow]:

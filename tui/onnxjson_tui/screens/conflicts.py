@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
 from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows, column_width
@@ -95,8 +97,13 @@ class ConflictsScreen(RowsScreen[None]):
             def aligned(panes: MergePanes) -> None:
                 self._panes = panes
                 self.fold(folded=True)
+                self.infer_types(panes.nodes, self._models)
 
             self.jobs.start("panes", "aligning the models", work, aligned, holds_keys=True)
+
+    def _models(self) -> list[tuple[Model | None, Path]]:
+        models, _ = self.resolution.sides()
+        return [(models.get(side), self.resolution.path) for side in ("base", "ours", "theirs")]
 
     def fold(self, *, folded: bool) -> None:
         """Show the models side by side, with equal rows folded or not."""

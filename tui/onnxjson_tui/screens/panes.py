@@ -107,6 +107,7 @@ class PanesScreen(RowsScreen[Result]):
         def aligned(panes: Panes) -> None:
             self._known = panes
             self.fold(folded=self._is_folded, first=first)
+            self.infer_types(panes.nodes, lambda: [(side.model, side.path) for side in self.sides])
 
         work = partial(Panes.of, _diff(compared), glyphs)
         self.jobs.start("panes", "aligning both models", work, aligned, holds_keys=True)

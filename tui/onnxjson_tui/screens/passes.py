@@ -112,7 +112,7 @@ class PassRun:
             self._pipeline = pipeline
             (outcome,) = pipeline.run(inside.model, [self.step], self._folder)
         after = inside.restored(outcome.after.model) if outcome.is_changed else self._model
-        if self.step.subject.is_guarded:  # the others are edits, which correct types themselves
+        if self.step.subject.is_sandboxed:  # the others are edits, which correct types themselves
             after = self._workbench.session.with_types(after)
         self._files = outcome.files
         written = [f"applying it also writes {visible(str(each.path), None)}" for each in outcome.files]

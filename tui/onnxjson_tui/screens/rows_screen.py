@@ -1,12 +1,18 @@
 """The base of screens that show changes: rows, and details of the row under the cursor."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, TypeVar
 
 from textual import events, getters
 from textual.app import ComposeResult
 
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index
+from onnxjson_tui.rows.nodes import NodeRows
+from onnxjson_tui.rows.panes import show_types
+from onnxjson_tui.session.reading import inferred
 from onnxjson_tui.shell.keyed import KeyedScreen, screen_key
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -35,6 +41,22 @@ class RowsScreen(KeyedScreen[_T]):
 
     def show_details(self) -> None:
         """Show details of the row under the cursor."""
+
+    def infer_types(
+        self,
+        nodes: Sequence[Sequence[NodeRows | None]],
+        models_of: Callable[[], Sequence[tuple[Model | None, Path | None]]],
+    ) -> None:
+        """Infer the types of models, by side with their files, in a thread, and show them in rows of nodes."""
+
+        def work() -> list[Index | None]:
+            return [model and inferred(model, path and path.parent) for model, path in models_of()]
+
+        def done(indices: Sequence[Index | None]) -> None:
+            show_types(nodes, indices)
+            self.rows.refresh()
+
+        self.jobs.start("types", "inferring types", work, done)
 
     @property
     def starts(self) -> Sequence[int]:

@@ -41,6 +41,16 @@ def read(model: Model, folder: Path | None, known: Reading | None = None, *, inf
         return None
 
 
+def inferred(model: Model, folder: Path | None) -> Index | None:
+    """Return the index of a model with inferred types; None if it is big, or they cannot be inferred."""
+    if model.graph is None or len(model.graph.node) > MOST:
+        return None
+    try:
+        return Index(infer(model, folder).model)
+    except OnnxJsonError:
+        return None
+
+
 def _with_known(model: Model, known: Reading | None) -> Model:
     graph = model.graph
     if known is None or graph is None or known.index.main is None:

@@ -20,13 +20,8 @@ _GAP: Final = 6  # equal cells between two changed ones that are sent again, sin
 _Cell = tuple[str, Style]  # character and style; "" after a wide character
 
 _ATTRIBUTES: Final = (
-    ("bold", "1"),
-    ("dim", "2"),
-    ("italic", "3"),
-    ("underline", "4"),
-    ("reverse", "7"),
-    ("strike", "9"),
-)
+    ("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"),
+)  # fmt: skip
 
 
 class _Codes(NamedTuple):

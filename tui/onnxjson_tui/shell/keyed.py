@@ -17,16 +17,7 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.terminal import Terminal, failure_text
-from onnxjson_tui.widgets.actions import (
-    Action,
-    Arguments,
-    KeyReader,
-    Pane,
-    key_hints,
-    key_lines,
-    sentence,
-    shown_keys,
-)
+from onnxjson_tui.widgets.actions import Action, Arguments, KeyReader, Pane, key_hints, key_lines, sentence, shown_keys
 from onnxjson_tui.widgets.fields import Complete, Prompt
 from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 

@@ -63,7 +63,6 @@ _WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widg
 class Terminal(NamedTuple):
     """The capabilities that screens depend on."""
 
-    is_remote: bool  # whether to send few bytes: no animation, sixteen colours, one frame at a time
     glyphs: Glyphs
     theme: str
     has_mouse: bool
@@ -87,7 +86,7 @@ def detect(
     few_colours = is_remote or "NO_COLOR" in variables or not _has_many_colours(variables)
     is_light = variables.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
     theme = ANSI if few_colours else LIGHT if is_light else DARK
-    return Terminal(is_remote, "ascii" if ascii_only else "unicode", theme, mouse)
+    return Terminal("ascii" if ascii_only else "unicode", theme, mouse)
 
 
 def _has_many_colours(environment: Mapping[str, str]) -> bool:

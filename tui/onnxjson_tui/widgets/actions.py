@@ -16,18 +16,12 @@ _Screen = TypeVar("_Screen")  # the screen that an action runs on
 _MOST_DIGITS: Final = 9
 
 GROUPS: Final[dict[Group, str]] = {
-    "Move": "Moving",
-    "Find": "Panes and finding",
-    "Graph": "Following the graph",
-    "Edit": "Editing",
-    "See": "Inspecting and comparing",
-    "Keep": "Saving, leaving, help",
-}
+    "Move": "Moving", "Find": "Panes and finding", "Graph": "Following the graph", "Edit": "Editing",
+    "See": "Inspecting and comparing", "Keep": "Saving, leaving, help",
+}  # fmt: skip
 """Groups of actions in the order of the key list, and their headings."""
 
-PANES: Final[dict[Pane, str]] = {
-    "drawer": "In the drawer",
-}
+PANES: Final[dict[Pane, str]] = {"drawer": "In the drawer"}
 
 _NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
 

@@ -22,20 +22,10 @@ from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import require_here
 
 SHORT_NAMES: Final = {
-    "w": "save",
-    "save-as": "save",
-    "wq": "quit save",
-    "x": "quit save",
-    "q": "quit",
-    "q!": "quit discard",
-    "e": "open",
-    "edit-form": "edits",
-    "diff": "compare",
-    "pass": "run-pass",
-    "costs": "numbers costs",
-    "help": "keys",
-    "h": "keys",
-}
+    "w": "save", "save-as": "save", "wq": "quit save", "x": "quit save", "q": "quit", "q!": "quit discard",
+    "e": "open", "edit-form": "edits", "diff": "compare", "pass": "run-pass", "costs": "numbers costs",
+    "help": "keys", "h": "keys",
+}  # fmt: skip
 """Aliases of actions, known from editors and from the command line of onnxjson."""
 
 HERE: Final = "."  # in an edit, the node under the cursor or its output

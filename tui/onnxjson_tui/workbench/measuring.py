@@ -157,6 +157,10 @@ async def _measure(workbench: Workbench, words: Sequence[str]) -> None:
     sized = [word for word in rest if _SIZE.search(word)]
     worker, revision, cursor = Worker(), session.revision, workbench.nodes.cursor
 
+    def show_partly(numbers: "Numbers") -> None:
+        if session.revision == revision:
+            _show(workbench, {title: each for title, each in numbers.items() if title != NAN})
+
     def work() -> "tuple[Numbers, str, Difference | None]":
         from onnxjson.running.input_files import given_sets
         from onnxjson.running.interfaces import TwoModels
@@ -169,7 +173,8 @@ async def _measure(workbench: Workbench, words: Sequence[str]) -> None:
                 side = Side("", session.unsaved().base, path) if _SAVED in others else opened_side(others[0], resources)
                 difference = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
                 sets = [difference.inputs]
-            return (*node_numbers(model, session.opened.folder, worker, sets, dims), difference)
+            tell = partial(workbench.app.call_from_thread, show_partly)
+            return (*node_numbers(model, session.opened.folder, worker, sets, dims, tell), difference)
 
     try:
         numbers, problem, difference = await workbench.jobs.run("numbers", "running the model", work, holds_keys=False)
