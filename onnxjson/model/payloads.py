@@ -42,13 +42,15 @@ class SourceFile:
 
     __slots__ = ("_file", "_identity", "_provider", "path", "size", "status")
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`; it is closed with this object.
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        """Open `path`, or use a `descriptor` that is open on it; it is closed with this object.
 
         Anything but a regular file (a folder, a pipe, a device) is refused without waiting: MissingInputError.
         """
         self.path = path
-        self._file = open(path, "rb", buffering=0, opener=system.open_for_reading)  # noqa: SIM115 - closed with the object
+        file: int | Path = path if descriptor is None else descriptor
+        opener = system.open_for_reading if descriptor is None else None
+        self._file = open(file, "rb", buffering=0, opener=opener)  # noqa: SIM115 - closed with the object
         self.status = os.fstat(self._file.fileno())
         """The status of the file when it was opened."""
         if not stat.S_ISREG(self.status.st_mode):

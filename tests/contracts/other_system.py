@@ -28,8 +28,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("fcntl", "termios", "resource", "pwd", "grp", "tty", "pty", "syslog", "curses", "readline")
 LIBRARIES = (
-    "numpy", "onnx.checker", "onnxruntime", "textual.app", "textual.widgets", "textual.drivers.linux_driver",
-    "platformdirs.unix", "mcp.server", "pygls.lsp.server", "distributed", "pyarrow", "sympy", "onnxsim", "onnxslim",
+    "numpy", "onnx.checker", "textual.app", "textual.widgets", "textual.drivers.linux_driver", "platformdirs.unix",
+    "mcp.server", "pygls.lsp.server",
 )  # fmt: skip
 OF_OS = tuple(
     re.split(
