@@ -1,5 +1,6 @@
 """Forty ordinary jobs in Python, each written as one would guess it. Read it as examples; it runs as a test."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -209,3 +210,26 @@ class TestRun:
     def test_a_file_that_is_missing(self) -> None:
         with pytest.raises(FileNotFoundError, match=r"missing\.onnx"):
             onnxjson.load("missing.onnx")
+
+
+class TestWrongGuesses:
+    """A name that a model does not have is answered with what is meant."""
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("run", "onnxjson.run(model, ...)"),
+            ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(...))"),
+            ("opset", '"opsets"'),
+            ("summary", "print(model.outline())"),
+        ],
+    )
+    def test_another_name(self, model: onnxjson.Model, name: str, meant: str) -> None:
+        with pytest.raises(AttributeError, match=re.escape(meant)):
+            getattr(model, name)
+        assert not hasattr(model, name)
+
+    def test_print_changes_and_matches(self, model: onnxjson.Model) -> None:
+        (event,) = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))
+        assert repr(event) == "<attribute-changed LeakyRelu.alpha: attribute alpha: 0.01 -> 0.2>"
+        assert repr(model.find("Softmax($x)")[0]) == "<Match /graph/node/5: Softmax, x=scores>"

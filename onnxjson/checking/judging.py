@@ -161,7 +161,7 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
         return Outputs("equal", f"equal in {counted(runs, 'run')}, {figure}", largest=largest)
     if differing := [each for each in result.outputs if each.failed]:
         names = [
-            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {size:.3g}")
+            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {size:.3g}{_share(size, each.worst)}")
             for each, size in zip(result.outputs, worst, strict=True)
             if each in differing
         ]
@@ -174,6 +174,12 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
     if problems:
         return Outputs("different", f"fail in {result.failed:,} of {counted(runs, 'run')}", problems[0])
     return Outputs("not-compared", "not compared", result.doubt or "no run of both models ended")
+
+
+def _share(size: float, compared: Comparison | None) -> str:
+    """How large a difference is beside the values: `` (4 % of the largest value)``."""
+    scale = None if compared is None else compared.scale
+    return f" ({100 * size / scale:.2g} % of the largest value)" if scale else ""
 
 
 def _largest(compared: Comparison) -> float | None:

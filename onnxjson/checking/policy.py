@@ -168,7 +168,7 @@ def judge_budget(
         return Verdict(budget.name, budget.text, status, value, before, message)
 
     if budget.is_relative and not isinstance(before, int | float):
-        reason = "there is no base" if base is None else f"that of the base is {_text(before)}"
+        reason = "there is no base; --base names one" if base is None else f"that of the base is {_text(before)}"
         return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}{_advice(before)}")
     if not isinstance(value, int | float):
         return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}{_advice(value)}")
@@ -185,7 +185,8 @@ def judge_budget(
 
 
 def _advice(value: Value) -> str:
-    return "; [dims] of the policy sets the size of a dimension" if isinstance(value, str) else ""
+    names = re.findall(r"[^\W\d]\w*", value) if isinstance(value, str) else []
+    return f"; [dims] of the policy sets sizes, such as {visible(names[0])} = 1" if names else ""
 
 
 def _plain(limit: Fraction) -> int | float:
@@ -307,7 +308,7 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
     try:
         policy = msgspec.convert(tree, Policy)
     except msgspec.ValidationError as error:
-        raise DecodeError(f"{source}: {visible(str(error), None)}") from None
+        raise DecodeError(f"{source}: {_explained(visible(str(error), None), tree)}") from None
     for table in (policy.rules, *policy.paths.values()):
         check_words((*table.select, *table.ignore, *table.warning, *table.error), source)
     for ignored in policy.ignored:
@@ -327,6 +328,30 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
         except ValueError as error:
             raise DecodeError(f"{source}: {error}") from None
     return policy
+
+
+_KINDS: Final = {"array": "a list", "str": "a text", "int": "a whole number", "float": "a number", "object": "a table"}
+
+
+def _explained(message: str, tree: Any) -> str:
+    """What is wrong with a policy, and what to write, from the message of its decoder."""
+    problem, _, place = message.partition(" - at ")
+    keys = [int(key) if key.isdecimal() else key for key in re.findall(r"\w+", place.replace("...", ""))]
+    where, last = place.strip("`").removeprefix("$.").removesuffix("[...]"), keys[-1] if keys else ""
+    word = next(iter(re.findall("`([^`]*)`", problem)), "")
+    if problem.startswith("Object contains unknown field"):
+        known = (RuleTable if "rules" in keys or "paths" in keys else Ignored if keys else Policy).__struct_fields__
+        hint = suggest(word, known) or f"keys are {', '.join(known)}"
+        return f'{where or "the policy"} has no key "{word}"; {hint}'
+    if problem.startswith("Object missing required field"):
+        return f'{where} needs the key "{word}"; add {word} = "..."'
+    for key in keys:
+        tree = tree[key] if isinstance(tree, list) or key in tree else tree
+    hint = f"; write {last} = [{json.dumps(tree)}]" if word == "array" and isinstance(tree, str) else ""
+    hint = f"; write numbers without quotes, such as N = 1, in [{where}]" if word == "int" else hint
+    for name, meaning in _KINDS.items():
+        problem = problem.replace(f"`{name}`", meaning)
+    return f"{where}: {problem[:1].lower()}{problem[1:]}{hint}"
 
 
 def check_words(words: Collection[str], source: str) -> None:

@@ -1,6 +1,7 @@
 """``onnxjson apply``: a patch or a script of edits, applied to one or many models."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,7 +83,8 @@ class _Change:
                 else change.run(loaded.model, path.parent)
             )
         except PatchError as error:
-            raise PatchError(f"{path}: {error}", error.address, error.expected, error.found) from error
+            hint = "; the model has this change already" if self._is_applied(loaded) else ""
+            raise PatchError(f"{path}: {error}{hint}", error.address, error.expected, error.found) from error
         except (EditError, SelectorError) as error:
             raise changing.in_model(error, path) from error
         several = len(result.outcomes) > 1
@@ -93,6 +95,14 @@ class _Change:
         ]
         write = partial(files_written, result.new_files())
         return changing.Changed(result.model, tuple(notes), write)
+
+    def _is_applied(self, loaded: Loaded) -> bool:
+        if not isinstance(self.change, Patch):
+            return False
+        with suppress(PatchError):
+            self.change.invert().apply(loaded.model)
+            return True
+        return False
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""
@@ -125,5 +135,5 @@ def _format(head: bytes) -> str:
     """The format that a text states; without one that of a patch, whose reader reports what is missing."""
     stated = _FORMAT.search(head)
     if stated is None:
-        return _SCRIPT if b'"edits"' in head else _PATCH
+        return _SCRIPT if b'"edit' in head else _PATCH
     return stated[1].decode("utf-8", "replace")

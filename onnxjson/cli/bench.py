@@ -54,7 +54,7 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @options.option("--cost", "Also show the multiply-accumulate operations (MACs) of each variant.", "with_cost")
 @options.option("--keep DIR", "Write the models of all variants to DIR.", "folder")
 @feeds.feeding_options(level="all")
-@reports.view_options(*_FORMS)
+@reports.view_options(*_FORMS, to_file=False)
 @click.pass_context
 def bench_command(
     ctx: click.Context,

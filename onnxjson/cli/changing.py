@@ -60,6 +60,8 @@ class Request(NamedTuple):
     with_external: bool = False
     unloadable: bool | None = False
     """Whether results that onnxruntime no longer loads are written too; None if the command has no option for that."""
+    verbose: bool = False
+    """Whether all remarks and, of a difference, all places are shown."""
 
     def check(self) -> None:
         """Raise click.UsageError or OutputError unless the options fit each other, and the result can be written.
@@ -74,8 +76,6 @@ class Request(NamedTuple):
             if place is not None:
                 require_savable(place)
         if self.dry_run:
-            if self.destination is not None or self.in_place:
-                raise click.UsageError("--dry-run writes nothing; leave out -o and -i")
             return
         if self.destination is None and not self.in_place:
             raise click.UsageError("choose where the result goes: -o OUT for a file, or -i to change MODEL itself")
@@ -111,7 +111,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
     """Return the request in the options of `request_options`, which are removed from `given`; see `Request.check`."""
     form = given.pop("form", None) or "text"
     view = reports.View(form, color=given.pop("color"), pager=not given.pop("no_pager"))
-    names = ("destination", "in_place", "dry_run", "target", "weights_from", "with_external", "unloadable")
+    names = ("destination", "in_place", "dry_run", "verbose", "target", "weights_from", "with_external", "unloadable")
     found = Request(paths=paths, view=view, **{name: given.pop(name, None) for name in names})
     found.check()
     return found
@@ -124,7 +124,10 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
             "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken
         ),
         options.option("-i, --in-place", "Change the models themselves, and keep a backup of each."),
-        options.option("--dry-run", "Write nothing; show what would change."),
+        options.option("--dry-run", "Write nothing; show what would change, as `onnxjson diff` does."),
+        options.option(
+            "-v, --verbose", "Show every remark and, with --dry-run, every place.", callback=options.be_verbose
+        ),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
         options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
@@ -184,11 +187,14 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
                 advice += f"; {UnloadableError.option} writes it anyway"
             tried = require_loadable(complete.model, changed.model, path.parent, worker(), advice=advice)
         changed = changed._replace(notes=(*changed.notes, *tried))
-    for note in changed.notes:
+    most = len(changed.notes) if request.verbose else output.SHOWN
+    for note in changed.notes[:most]:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
+    if changed.notes[most:]:
+        output.talk(f"and {output.counted(len(changed.notes) - most, 'more remark')}; -v shows all")
     model, place = changed.model, None
     if request.dry_run and request.view.form == "text":
-        _show(path, loaded.model, model, request.view)
+        _show(path, loaded.model, model, request)
     if not request.dry_run:
         if weights is not None:
             model = files.bind_digests(model, folder=None, weights_from=weights)
@@ -257,10 +263,11 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     return place
 
 
-def _show(path: Path, before: Model, after: Model, view: reports.View) -> None:
+def _show(path: Path, before: Model, after: Model, request: Request) -> None:
     if before is after or before == after:
         output.talk(f"nothing would change in {path}")
         return
     with output.working("comparing"):
         found = diff_models(before, after, paths=(path, path))
-    view.show(diff_lines(report(found, str(path), "after the change"), reports.width(), details=True))
+    shown = report(found, str(path), "after the change")
+    request.view.show(diff_lines(shown, reports.width(), details=request.verbose))

@@ -108,14 +108,17 @@ def check_command(
                 continue
             checked += 1
             all_findings += of_file
-            if view.form == "text":
+            if view.form == "text" and view.destination is None:
                 output.findings_data(of_file, coloured=view.coloured)
             has_errors = any(finding.severity == "error" for finding in of_file)
             if not code and not has_errors and any(finding.code == checking.UNFINISHED for finding in of_file):
                 code = WorkerError.exit_code
     if view.form == "json":
         view.write_objects([msgspec.structs.asdict(each) for each in all_findings])
-    elif view.form != "text":
+    elif view.form == "text":
+        if view.destination is not None:
+            view.write(click.unstyle(output.finding_line(each)) + "\n" for each in all_findings)
+    else:
         from onnxjson.rendering.ci_reports import findings_text
 
         view.write(findings_text(all_findings, view.form, [str(path) for path in paths]))

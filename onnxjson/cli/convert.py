@@ -170,6 +170,7 @@ def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
 
 
 @options.command("convert")
+@reports.with_json
 @click.argument("source", metavar="MODEL", type=FilePath())
 @options.out("Write to OUT, replacing an existing file; - is standard output.")
 @options.to()

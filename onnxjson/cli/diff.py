@@ -56,7 +56,6 @@ class _WithPathsAfter(options.Command):
 @options.option("--exit-zero", "Exit 0 even if the models differ.")
 @reports.view_options(
     *get_args(Form),
-    to_file=True,
     about=" unified: line diff, weights as sha256. json: onnxjson-diff/1. markdown: for a pull request. html: page "
     "with drawings. patch: for `onnxjson apply`.",
 )

@@ -72,6 +72,7 @@ def tui_command(
 @click.argument("path", metavar="MODEL", type=FilePath())
 @click.argument("selector", metavar="[SELECTOR]", required=False)
 @options.option("-y, --yes", "Save a valid change without asking, unless it adds errors.")
+@options.option("--continue", "Continue the latest edit of MODEL that was not saved.", "continues")
 @options.option("--draft FILE", "Continue a draft of an earlier edit.", "draft_path")
 @options.drop_orphans
 @reports.color_options
@@ -82,6 +83,7 @@ def edit_command(
     selector: str | None,
     *,
     yes: bool,
+    continues: bool,
     draft_path: Path | None,
     drop_orphans: bool,
     color: reports.Color,
@@ -100,6 +102,10 @@ def edit_command(
     EDITOR='code --wait' onnxjson edit m.onnx 'op:Conv attr:group=1'
     """
     editor = processes.chosen_editor()
+    if continues and draft_path is None:
+        if not (kept := drafts.unsaved_drafts(path)):
+            raise click.UsageError(f"no edit of {path} is left to continue; without --continue, a new one begins")
+        draft_path = kept[-1]
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
     with output.reading(path):
         editing = Editing(path, drop_orphans=drop_orphans)
@@ -276,6 +282,7 @@ def _ask(question: str, letters: str) -> str:
 
 
 @options.command("undo-save")
+@reports.with_json
 @click.argument("path", metavar="MODEL", type=FilePath())
 @options.option(
     "--list", "List the kept versions, newest first, and what changed in each; * is the present one.", "lists"

@@ -45,6 +45,23 @@ _SUMMARIES: Final = {
 }
 """The commands of a fleet; all but two have the name of the command that they run."""
 
+_EXAMPLES: Final = {
+    "show": "models -o rows.jsonl",
+    "cost": "'models/**/*.onnx' --dim N=1 -o costs.html",
+    "check": "'models/**/*.onnx' --policy policy.toml -j 2",
+    "find": "models 'Softmax($x)' -o rows.parquet",
+    "convert": "models --to json -o texts",
+    "fmt": "'models/**/*.onnx.json' --check",
+    "rewrite": "set-batch-size models --size N -o changed",
+    "apply": "script.json models -o changed",
+    "optimize": "models -p onnxsim -o small -o report.html",
+    "run": "models --timeout 60 -o rows.jsonl",
+    "bench": "models --preset baseline -o bench.html",
+    "verify": "release-1 release-2 -o outputs.jsonl",
+    "diff": "release-1 release-2 -o changes.jsonl -o changes.html",
+    "duplicates": "models --json",
+}
+
 _WORDS: Final = {
     "find": "MODELS... PATTERN",
     "rewrite": "EDIT MODELS...",
@@ -110,7 +127,8 @@ class FleetCommand(options.Command):
         traces = options.option("--trace DIR", "Record what each pass changed, in a folder for each model.", "traces")
         more = [here] * (name in _IN_PLACE) + [traces] * (name == "optimize")
         extra = click.command()(options.together(*more)(lambda: None)).params if more else []
-        super().__init__(name, params=[*declared.params, *extra], callback=self._run, help=_SUMMARIES[name])
+        about = f"{_SUMMARIES[name]}\n\n\b\nonnxjson fleet {name} {_EXAMPLES[name]}"
+        super().__init__(name, params=[*declared.params, *extra], callback=self._run, help=about)
 
     def _base(self, words: Sequence[str]) -> click.Command | None:
         """The command that is run; the edit for ``rewrite``."""
@@ -155,12 +173,12 @@ class FleetCommand(options.Command):
         return super().parse_args(ctx, [*tokens[0], "--", *words])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of the fleet, and where the others are described."""
+        """Write the options of the fleet, and which others there are."""
         super().format_options(ctx, formatter)
         if self.name not in ("duplicates", None):
             name = {"cost": "show", "rewrite": "rewrite EDIT"}.get(self.name, self.name)
             formatter.write_paragraph()
-            formatter.write_text(f"Other options are those of `onnxjson {name}`.")
+            formatter.write_text(f"The options of `onnxjson {name}` work, too.")
 
     def _run(self, words: tuple[str, ...], **given: Any) -> None:
         assert self.name is not None

@@ -29,6 +29,7 @@ _SCREEN: Final = "onnxjson_tui.workbench.start"
 
 
 @options.command("merge")
+@reports.with_json
 @click.argument("base", metavar="BASE", type=FilePath())
 @click.argument("ours", metavar="OURS", type=FilePath())
 @click.argument("theirs", metavar="THEIRS", type=FilePath())
@@ -105,6 +106,7 @@ def _lines(path: Path, model: Model, conflicts: Sequence[Conflict]) -> list[str]
 
 
 @options.command("resolve")
+@reports.with_json
 @click.argument("path", metavar="MODEL", type=FilePath())
 @options.option("--ours", "Use the values of ours.", "choice", flag_value="ours")
 @options.option("--theirs", "Use the values of theirs.", "choice", flag_value="theirs")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from onnxjson.cli import options, output
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import ENDINGS, STDOUT
 from onnxjson.editing.annotations import SetIrVersion
@@ -27,6 +27,7 @@ def _operators() -> list[str]:
 
 
 @options.command("new")
+@reports.with_json
 @click.argument("op_type", metavar="[NAME]", required=False, type=options.Parsed("name", str, _operators))
 @options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
 @options.option(

@@ -39,6 +39,8 @@ class _Model(FilePath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and "=" in value and not Path(value).exists():
             self.fail(f"{output.quoted(value)} is not a file; {quote_the_braces(value)}", param, ctx)
+        if isinstance(value, str) and value in all_names() and not Path(value).exists():
+            self.fail(f"{output.quoted(value)} is a pass, not a file; write -p {value}", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -5,6 +5,7 @@ Help pages come from here too: options in named groups, then the examples.
 
 import functools
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
@@ -90,6 +91,15 @@ class Group(Command, click.Group):
     """A group with the page of a command, whose commands have such pages too."""
 
     command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` begin with; the error for a model says what comes before it."""
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None and os.path.lexists(args[0]):
+            names = " or ".join([f"`{ctx.command_path} {name}`" for name in self.list_commands(ctx)[:3]])
+            raise click.UsageError(f"before {output.quoted(args[0])} comes what to do: {names}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def examples(command: click.Command) -> list[str]:
@@ -204,7 +214,7 @@ def _parse_assignment(text: str) -> tuple[str, str]:
 def _parse_named(text: str) -> tuple[str, str]:
     name, value = _parse_assignment(text)
     if not name:
-        raise click.BadParameter(f"{output.quoted(text)} is not NAME=VALUE")
+        raise click.BadParameter(f"{output.quoted(text)} has no name; write NAME={text}")
     return name, value
 
 

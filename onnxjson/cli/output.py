@@ -44,6 +44,9 @@ QUIET: Final = "onnxjson.cli.output.quiet"
 VERBOSE: Final = "onnxjson.cli.output.verbose"
 """The same for ``--verbose``, where a command has no meaning of its own for it."""
 
+RECORD: Final = "onnxjson.cli.output.record"
+"""The same for what a command reports, with ``--json``."""
+
 _REFRESH: Final = 0.25
 _MANY_BYTES: Final = 10_000_000
 """Bytes from which a line of progress says how many were read or written."""
@@ -107,6 +110,8 @@ def _echo(text: str, **settings: Any) -> None:
     """Print a line, replacing the line that shows what is in progress."""
     with _drawing:
         _clear()
+        if settings.get("err") and sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()  # so that both streams have one order, on a terminal and in a pipe
         click.echo(text, **settings)
 
 
@@ -119,14 +124,25 @@ def _clear() -> None:
             sys.stderr.flush()
 
 
+def record() -> dict[str, list[Any]] | None:
+    """What the command has reported, if ``--json`` collects it: files, remarks and findings."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(RECORD)
+
+
 def data(text: str) -> None:
     """One line of a command's result, on standard output."""
-    _echo(line(text))
+    if (reported := record()) is not None:
+        reported["remarks"].append(text)
+    else:
+        _echo(line(text))
 
 
 def talk(text: str, *, always: bool = False) -> None:
     """One line of progress or advice, on standard error; not with ``--quiet``, unless `always` is true."""
-    if always or not is_quiet():
+    if (reported := record()) is not None:
+        reported["remarks"].append(text)
+    elif always or not is_quiet():
         _echo(line(text), err=True, color=None)
 
 
@@ -143,6 +159,9 @@ def is_terminal(stream: object) -> bool:
 
 def wrote(path: os.PathLike[str]) -> None:
     """Report a file that was written."""
+    if (reported := record()) is not None:
+        reported["written"].append(os.fspath(path))
+        return
     talk(f"wrote {os.fspath(path)} ({size(path)})")
 
 
@@ -171,6 +190,10 @@ def finding_line(finding: "Finding") -> str:
 
 def findings(shown: "Sequence[Finding]", *, limit: int | None = None) -> None:
     """A line for each, on standard error, at most `limit`."""
+    if (reported := record()) is not None:
+        names = ("severity", "code", "message", "hint", "file", "line", "column", "address")
+        reported["findings"] += [{name: getattr(finding, name) for name in names} for finding in shown]
+        return
     for finding in shown[:limit]:
         _echo(finding_line(finding), err=True, color=_colour())
     if limit is not None and len(shown) > limit:
@@ -407,7 +430,8 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
-            text = f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
+            advice = _meant_option(error, context) or error.format_message().rstrip(".")
+            text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
             return USAGE, text
         case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
@@ -420,6 +444,17 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
                 f"internal error ({type(error).__name__}: {error}); "
                 "please report it with the command and its output under ONNXJSON_DEBUG=1"
             )
+
+
+def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
+    """The message about an option that has another name here, or ""."""
+    from onnxjson.cli.overview import meant_by_option
+
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return ""
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    advice = meant_by_option(error.option_name, context.command.name or "", known)
+    return f"there is no option {error.option_name}; {advice}" if advice else ""
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:

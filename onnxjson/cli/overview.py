@@ -1,5 +1,6 @@
 """The table of all commands, and which one is meant by a word that is none."""
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
@@ -32,6 +33,27 @@ MEANT: Final = {
     "demo": "tour example tutorial start",
 }
 """Words that are typed for a command."""
+
+
+MEANT_OPTIONS: Final = {
+    "--tolerance all=REL,ABS": "rtol atol tol eps epsilon",
+    "-o report.html": "html page report",
+    "-o report.md": "markdown md",
+    "-o OUT": "out outfile output-file save",
+    "-i": "inplace overwrite force",
+    "--to": "format form type as",
+    "--provider cuda": "gpu cuda device",
+    "--repeat": "runs iterations iters loops n",
+    "--samples": "num-samples tests trials",
+    "--dim N=4": "batch batch-size dims dimension",
+    "--inputs": "from start input",
+    "--outputs": "end until",
+    "the editor is $EDITOR: EDITOR=nano onnxjson edit MODEL": "editor with",
+    "nodes of an operator are op:Conv": "op op-type operator",
+    "without an option, the report is a summary": "stat summary short brief name-only",
+    "onnxjson show MODEL 'op:*' lists nodes": "list ls all graph",
+}
+"""What to write instead of options that no command has."""
 
 
 class Entry(NamedTuple):
@@ -110,6 +132,17 @@ def meant_by(word: str) -> str:
     meant = [command for command, words in MEANT.items() if word.lower() in words.split()]
     commands = meant or _edits_and_passes(word) or _alike(word)
     return f"write {' or '.join([f'`onnxjson {command}`' for command in commands[:3]])}" if commands else ""
+
+
+def meant_by_option(option: str, command: str, known: Collection[str]) -> str:
+    """Return what to write instead of an option that a command, which has the `known` ones, does not have; or ""."""
+    word = option.lstrip("-")
+    if command == "optimize" and (passes := _edits_and_passes(word)):
+        return f"write {passes[0].removeprefix('optimize ')}"
+    for advice, words in MEANT_OPTIONS.items():
+        if word in words.split() and (not advice.startswith("-") or advice.split()[0] in known):
+            return f"write {advice}" if advice.startswith("-") else advice
+    return ""
 
 
 def _edits_and_passes(word: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Reports: one result in the requested form, to a file, a terminal with colours and a pager, or a pipe."""
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ Color = Literal["auto", "always", "never"]
 
 ENDINGS: Final[Mapping[str, str]] = {
     ".csv": "csv", ".htm": "html", ".html": "html", ".json": "json", ".markdown": "markdown", ".md": "markdown",
-    ".svg": "svg", ".txt": "text",
+    ".sarif": "sarif", ".svg": "svg", ".txt": "text", ".xml": "junit",
 }  # fmt: skip
 """The form of a report by the ending of its file."""
 
@@ -98,7 +99,31 @@ class View(NamedTuple):
         self.write([f"[\n{lines}\n]\n" if values else "[]\n"])
 
 
-def view_options(*forms: str, to_file: bool = False, about: str = "") -> options.Decorator:
+def with_json(function: Callable[..., object]) -> Callable[..., object]:
+    """Declare ``--json`` for a command without a report: the files that it wrote, its remarks and its findings."""
+
+    @functools.wraps(function)
+    def called(*positional: Any, as_json: bool, **given: Any) -> object:
+        if not as_json:
+            return function(*positional, **given)
+        if str(given.get("destination")) == "-":
+            raise click.UsageError("-o - writes the model to standard output, and --json a report; choose one of them")
+        from onnxjson.rendering.values import as_json as written
+
+        context, code = click.get_current_context(), 0
+        context.meta[output.RECORD] = report = {"written": [], "remarks": [], "findings": []}
+        try:
+            function(*positional, **given)
+        except click.exceptions.Exit as end:
+            code = end.exit_code
+        View().write([written(report) + "\n"])
+        context.exit(code)
+
+    text = "Report as JSON: the files written, remarks and findings."
+    return options.option("--json", text, "as_json")(called)
+
+
+def view_options(*forms: str, to_file: bool = True, about: str = "") -> options.Decorator:
     """The options of a report, which reach the command as `view`, a `View`; the first form is the default."""
     default = f"{'from the ending of OUT, else ' if to_file else ''}{forms[0]}"
     declared = options.together(
@@ -172,6 +197,9 @@ def _paint(text: str, style: str) -> str:
 
 def show(lines: Iterable[str], *, pager: bool = True) -> None:
     """Print lines in UTF-8, through the pager if standard output is a terminal and `pager` is true."""
+    if (reported := output.record()) is not None:
+        reported["remarks"] += lines
+        return
     pieces = (_encoded(f"{line}\n") for line in lines)
     if pager and output.is_terminal(sys.stdout):
         from onnxjson.cli import processes

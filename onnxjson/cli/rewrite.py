@@ -82,6 +82,9 @@ class EditCommand(options.Command):
                     f"{output.counted(missing, 'parameter')} needed, {len(words) - 1} given; {usage}"
                 )
             raise click.UsageError(f"no model is named; {usage}")
+        if not _looks_like_model(words[0]) and (models := [word for word in words if _looks_like_model(word)]):
+            ordered = shlex.join([*models, *[word for word in words if word not in models]])
+            raise click.UsageError(f"the model comes first: onnxjson rewrite {self.name} {ordered}")
         edit = build(self.edit, texts, words[len(paths) :])
         request = changing.request(tuple(map(path_of, paths)), given)
 
@@ -123,6 +126,11 @@ class RewriteGroup(options.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The edit that `args` begin with; the error for an unknown name suggests the nearest one."""
+        if args[0] not in NAMES and args[0].endswith((".json", ".py")):
+            raise click.UsageError(f"`onnxjson apply` applies scripts: onnxjson apply {shlex.join(args)}", ctx)
+        if len(args) > 1 and args[1] in NAMES and args[0] not in NAMES:
+            ordered = shlex.join([args[1], args[0], *args[2:]])
+            raise click.UsageError(f"the edit comes before the model: onnxjson rewrite {ordered}", ctx)
         if not args[0].startswith("-"):
             edit_named(args[0])
         return super().resolve_command(ctx, args)

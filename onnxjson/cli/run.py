@@ -52,7 +52,7 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
     "folder."
 )
-@reports.view_options("text", "json")
+@reports.view_options("text", "json", to_file=False)
 @click.pass_context
 def run_command(
     ctx: click.Context,

@@ -81,7 +81,7 @@ class _ShowCommand(options.Command):
     multiple=True,
 )
 @options.weights_from
-@reports.view_options("text", "json", "html", to_file=True)
+@reports.view_options("text", "json", "html")
 @click.pass_context
 def show_command(
     ctx: click.Context,
@@ -121,7 +121,7 @@ def show_command(
     if with_outline and (selector is not None or len(paths) > 1 or with_cost or with_shapes or view.form == "html"):
         raise click.UsageError("--outline is for one whole model, without --cost and --shapes")
     if not with_outline and (depth is not None or with_nodes):
-        raise click.UsageError("--depth and --nodes are for --outline")
+        raise click.UsageError("--depth and --nodes are for --outline; `onnxjson show MODEL 'op:*'` lists all nodes")
     is_page = view.form == "html"
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError("--format html applies to one whole model")
@@ -198,19 +198,20 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     return replace(opened, model=model, index=Index(model))
 
 
-def _inferred(opened: _Opened, dims: dict[str, int]) -> _Opened:
+def _inferred(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> _Opened:
     """A model with inferred types; with those that it states, where they cannot be inferred."""
     try:
         return _typed(opened, dims)
     except OnnxJsonError as error:
         if dims:
             raise
-        output.warn(f"types are not inferred: {error}")
+        if is_asked:
+            output.warn(f"types are not inferred: {error}")
         return opened
 
 
-def _outline(opened: _Opened, dims: dict[str, int]) -> Outline:
-    typed = _inferred(opened, dims)
+def _outline(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> Outline:
+    typed = _inferred(opened, dims, is_asked=is_asked)
     return outline_of(typed.model, typed.index)
 
 
@@ -229,7 +230,7 @@ def _beginning(opened: _Opened) -> list[str]:
     if len(opened.index.node_refs) > LARGEST:
         return []
     try:
-        lines = [*outline_lines(outline_of(opened.model, opened.index))]
+        lines = [*outline_lines(_outline(opened, {}, is_asked=False))]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and is not there; a summary needs none
         return []
     return [*lines, ""] if 1 < len(lines) <= _OUTLINE else []

@@ -29,9 +29,7 @@ from onnxjson.rendering.trace_text import story_lines, subjects_named, trace_lin
     "text: also show passes that changed nothing, and every change at every place.",
     callback=options.be_verbose,
 )
-@reports.view_options(
-    "text", "json", "markdown", "html", to_file=True, about=" json: onnxjson-trace/1. html: page with drawings."
-)
+@reports.view_options("text", "json", "markdown", "html", about=" json: onnxjson-trace/1. html: page with drawings.")
 def trace_command(folder: Path, *, selector: str | None, verbose: bool, view: reports.View) -> None:
     """Show what each pass of a recorded run changed.
 

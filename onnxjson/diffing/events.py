@@ -5,6 +5,8 @@ from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
 
+from onnxjson.model.display import counted, visible
+
 Kind = Literal[
     "renamed",
     "reordered",
@@ -159,6 +161,13 @@ class Event(msgspec.Struct, frozen=True):
     """Readable basis of the verdict: largest difference, number of inputs."""
     where: str = ""
     """In reports: where its places are in the outline, ``in all 4 layers: Attention.scale 0.125 -> 0.25``, visible."""
+
+    def __repr__(self) -> str:
+        """Return one line: kind, pattern, the first detail, and the number of places."""
+        details = [detail for member in self.members for detail in member.details]
+        first = f": {details[0].what}: {details[0].base} -> {details[0].target}" if details else ""
+        places = f" ({counted(self.count, 'place')})" if self.count > 1 else ""
+        return f"<{visible(f'{self.kind} {self.pattern}{first}', 100)}{places}>"
 
     @property
     def count(self) -> int:

@@ -77,6 +77,8 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         size = self.size
         if isinstance(size, int) and not 0 < size <= LARGEST_DIM:
             raise EditError(f"{size} is not a batch size; give a number from 1, or a name such as N")
+        if isinstance(size, str) and "=" in size:
+            raise EditError(f'"{visible(size)}" is neither a size nor a name; write {visible(size.rpartition("=")[2])}')
         if size == "" or size == "?":
             raise EditError("the batch needs a size or a name, such as N")
         places, old, others = _places(workspace, self.inputs)

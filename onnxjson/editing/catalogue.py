@@ -35,6 +35,23 @@ NAMES: Final[dict[str, type[Edit]]] = {name_of(edit): edit for edit in EDITS}
 """All edits by name."""
 
 
+_MEANT: Final = {
+    "delete-node": "remove-node drop-node remove delete",
+    "convert-opset": "set-opset upgrade-opset downgrade-opset opset upgrade version",
+    "infer-shapes": "shape-inference infer shapes",
+    "set-batch-size": "batch set-batch batch-size",
+    "set-attribute": "attribute set-attr attr set",
+    "set-tensor": "set-weight set-weights set-initializer replace-tensor",
+    "cast-tensor": "fp16 float16 half cast to-float16",
+    "extract": "cut subgraph crop slice",
+    "set-shape": "reshape shape resize",
+    "combine": "concat join append compose",
+    "prune": "clean cleanup dead-code remove-unused",
+    "replace-node": "change-op set-op replace",
+}
+"""Names of edits in other programs."""
+
+
 def edit_named(name: str) -> type[Edit]:
     """Return the edit of a name such as ``set-attribute``.
 
@@ -43,6 +60,7 @@ def edit_named(name: str) -> type[Edit]:
     """
     edit = NAMES.get(name)
     if edit is None:
-        hint = suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
+        meant = next((edit for edit, words in _MEANT.items() if name in words.split()), "")
+        hint = f'did you mean "{meant}"?' if meant else suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
         raise ParameterError(f'there is no edit "{visible(name)}"; {hint}')
     return edit

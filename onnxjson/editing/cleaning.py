@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec.structs import replace
@@ -150,11 +151,27 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
         return Outcome(total, tuple(notes))
 
 
+def remove_newly_unused(workspace: Workspace, before: Index) -> tuple[str, ...]:
+    """Remove what a model used before a change, and nothing uses after it; return a remark if there is something."""
+    earlier = _Pruner(before, ("nodes", "initializers"))
+    rebuild(before, earlier.pruned)
+    pruner = _Pruner(workspace.index, ("nodes", "initializers"), earlier.removed)
+    model = rebuild(workspace.index, pruner.pruned)
+    if not pruner.removed:
+        return ()
+    workspace.replace_model(model)
+    return (f"{counted(len(pruner.removed), 'value')} removed that nothing uses any more",)
+
+
 class _Pruner:
     """Removes unused elements from graphs, inner graphs first."""
 
-    def __init__(self, index: Index, what: Iterable[Prunable]) -> None:
+    def __init__(self, index: Index, what: Iterable[Prunable], spared: AbstractSet[str] = frozenset()) -> None:
         self._what = set(what)
+        self._spared = spared
+        """Values that stay although nothing uses them."""
+        self.removed: set[str] = set()
+        """Values that are removed."""
         self._free: dict[Scope, set[str]] = {}
         """Names that a pruned graph uses from the graphs around it."""
         self._kept_by_training: set[str] = set()
@@ -169,7 +186,7 @@ class _Pruner:
 
     def pruned(self, scope: Scope, graph: Body) -> Body:
         """Return the graph without unused elements."""
-        used = {name for name in scope.output_names if name}
+        used = {name for name in scope.output_names if name} | self._spared
         if scope.kind == "main":
             used |= self._kept_by_training
             for training in self._training:
@@ -191,6 +208,7 @@ class _Pruner:
         if len(live) < len(graph.node):
             self.nodes += len(graph.node) - len(live)
             removed = {name for place in set(range(len(graph.node))) - set(live) for name in graph.node[place].output}
+            self.removed |= removed
             graph = _without_values(replace(graph, node=tuple([graph.node[place] for place in live])), removed)
         return self._without_constants(graph, used, scope) if "initializers" in self._what else graph
 
@@ -217,7 +235,8 @@ class _Pruner:
                     self.saved += byte_length(tensor.data_type, element_count(tensor.dims)) or 0
         names |= {each.values.name for each in graph.sparse_initializer if id(each) not in kept and each.values}
         graph = replace(graph, initializer=tuple(dense), sparse_initializer=tuple(sparse))
-        return _without_values(graph, {name for name in names if name})
+        self.removed |= (removed_names := {name for name in names if name})
+        return _without_values(graph, removed_names)
 
 
 def _live_nodes(scope: Scope, used: set[str], inner: dict[int | None, set[str]]) -> list[int]:

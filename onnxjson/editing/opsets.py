@@ -174,14 +174,20 @@ def _by_converter(model: Model, version: int, folder: Path | None, merged: Count
 
 
 def _refuse_wrong_nodes(before: Model, after: Model) -> None:
-    """Raise if nodes use more than their operators have in another version; with the address of the node before."""
-    mistakes = check_operators(after)
-    if mistakes and not check_operators(before):
-        address = _NODE_ADDRESS.findall(mistakes[0].address)[0]
-        node = find_element(after, address).value
-        assert isinstance(node, Node)
-        same = [ref for ref in Index(before).nodes() if ref.node.output[:1] == node.output[:1]]
-        raise EditError(mistakes[0].message, same[0].address if same else "")
+    """Raise if nodes use more than their operators have in another version; with the addresses of the nodes before."""
+    mistakes = check_operators(after, is_joined=False)
+    if not mistakes or check_operators(before):
+        return
+    message = mistakes[0].message
+    places = {ref.node.output[:1]: ref.address for ref in Index(before).nodes()}
+    addresses = []
+    for mistake in mistakes:
+        if mistake.message == message:
+            node = find_element(after, _NODE_ADDRESS.findall(mistake.address)[0]).value
+            assert isinstance(node, Node)
+            addresses.append(places.get(node.output[:1], ""))
+    where = f", at {len(addresses):,} nodes ({listed(list(filter(None, addresses)))})" if len(addresses) > 1 else ""
+    raise EditError(f"{message}{where}", next(filter(None, addresses), ""))
 
 
 def _without_old(node: Node, old: int | None, new: int) -> Node:

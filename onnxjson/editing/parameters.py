@@ -47,7 +47,7 @@ class Role:
     name: str
 
 
-def about(description: str, **limits: int) -> msgspec.Meta:
+def about(description: str, **limits: Any) -> msgspec.Meta:
     """Return the description and the limits of a parameter, such as ``ge=0`` and ``min_length=1``."""
     return msgspec.Meta(description=description, **limits)
 

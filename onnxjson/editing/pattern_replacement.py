@@ -1,11 +1,13 @@
 """The edit replace-pattern: whatever matches a pattern becomes another piece of graph."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
+from onnxjson.editing.cleaning import remove_newly_unused
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.inference import state_types
 from onnxjson.editing.nodes import attributes_of
@@ -80,7 +82,8 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             if self.if_any:
                 return Outcome(0)
             mistyped = mistakes(pattern, workspace.index.operator_counts(), opsets=imported_versions(workspace.model))
-            hint = next(mistyped, "`onnxjson find --why` shows what nearly does")
+            asked = f"`onnxjson find MODEL {visible(shlex.quote(self.pattern))} --why` shows what nearly does"
+            hint = next(mistyped, asked)
             raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []
@@ -92,13 +95,14 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
                     raise
                 refused.append(str(error))
         model = workspace.model
-        before = Index(model) if self.prove else workspace.index
+        before = Index(model)
         work.make()
         if unknown := work.unknown_values():
             state_types(workspace, model, unknown)
         notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
+        notes += remove_newly_unused(workspace, before)
         return Outcome(len(matches) - len(refused), tuple(notes))
 
 
@@ -127,7 +131,8 @@ def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str
         if len(part.operators) > 1 or part.operators[0].name == "*":
             raise ParameterError(f"{edit}: a replacement names one operator in each place, not {part}")
         if part.inputs is None or part.is_open:
-            raise ParameterError(f"{edit}: a replacement names all inputs; {part} does not")
+            hint = f"write ${part}" if str(part) in bound else f"write its inputs, such as {part.operators[0]}($x)"
+            raise ParameterError(f"{edit}: a replacement names all inputs; {part} does not; {hint}")
         for name, value in part.attributes:
             if isinstance(value, Anything) or (isinstance(value, Elements) and None in value.items):
                 raise ParameterError(f"{edit}: the attribute {name} of a replacement needs a value")

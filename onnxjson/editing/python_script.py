@@ -16,7 +16,7 @@ from onnxjson.editing.applying import Result, new_findings, run
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.sandbox import Counts, reconcile
 from onnxjson.editing.script import Script
-from onnxjson.model.display import visible
+from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.patching.patch import Patch
@@ -142,7 +142,12 @@ def _failed(path: Path, error: BaseException) -> EditError:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}:{line}" if line else str(path)
-    return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 300)}")
+    hint = ""
+    if isinstance(error, AttributeError) and error.name:
+        hint = suggest(error.name, dir(error.obj))
+    elif "immutable type" in str(error):
+        hint = "models do not change; return edits, such as edits.ReplaceNode(node=..., op_type=...)"
+    return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 300)}{f'; {hint}' if hint else ''}")
 
 
 def _is_rules(made: Any) -> bool:

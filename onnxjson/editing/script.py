@@ -124,8 +124,11 @@ def read_steps(
 ) -> tuple[AnyStep, ...] | None:
     """Return the steps in a script or recipe, each read by `read`; None if there are mistakes, noted in the context."""
     a_text = f"a {form.noun}"
-    has_format(tree, form.format, a_text, context)
-    if not isinstance(tree, dict):
+    if isinstance(tree, list) or (isinstance(tree, dict) and "edit" in tree and form.steps not in tree):
+        hint = f'write {{"format": "{form.format}", "{form.steps}": [...]}} around them'
+        context.error(ROOT, "wrong-type", f"found {form.steps}, expected {a_text}", hint)
+        return None
+    if not has_format(tree, form.format, a_text, context) and (not isinstance(tree, dict) or "format" in tree):
         return None
     known = ("format", form.steps)
     for key in tree:
@@ -148,15 +151,17 @@ def read_declared(
     """Read an edit or a pass from an object with its parameters and `others` keys; None if there is a mistake."""
     name = name_of(kind)
     known = {parameter.name: parameter for parameter in parameters(kind)}
+    before = len(context.remarks)
+    missing = {each.name for each in known.values() if each.required and each.name not in tree}
     for key in tree:
         if key not in others and key not in known:
             context.unknown_key(key, place.at(key), (*known, *others), name)
+            missing = {each for each in missing if f'did you mean "{each}"' not in context.remarks[-1].hint}
     given: dict[str, Any] = {}
-    before = len(context.remarks)
     for parameter in known.values():
         if parameter.name in tree:
             given[parameter.field] = _read_parameter(parameter, tree[parameter.name], place.at(parameter.name), context)
-        elif parameter.required:
+        elif parameter.name in missing:
             hint = f"add it: {parameter.shape.fits}" + (f" ({parameter.description})" if parameter.description else "")
             context.error(place, "missing-key", f'{name} needs "{parameter.name}"', hint)
     return kind(**given) if len(context.remarks) == before else None
@@ -195,6 +200,9 @@ def _read_parameter(parameter: Parameter, tree: Tree, place: Place, context: Con
     try:
         return parameter.read(tree)
     except ValueMistakeError as mistake:
+        if not mistake.path:
+            context.wrong_type(tree, place, mistake.fits)
+            return None
         for key in mistake.path:
             place = place.at(key)
         context.error(place, "wrong-type", f"found {mistake.found}, expected {mistake.fits}")

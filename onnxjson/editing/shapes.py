@@ -64,7 +64,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.shapes is None) == (self.tensor is None) or (self.tensor is None) != (self.shape is None):
-            raise EditError("set-shape needs either `tensor` and `shape`, or `shapes`")
+            raise EditError("name the tensor and its shape: `set-shape image 1,3,8,8`; or give `shapes`")
         wanted = self.shapes if self.shapes is not None else {self.tensor or "": self.shape or ()}
         values: dict[tuple[Scope, str], tuple[Dimension, ...]] = {}
         for selector, shape in wanted.items():
@@ -101,7 +101,9 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
 
     def change(self, workspace: Workspace) -> Outcome:
         if (self.dim is None) == (self.tensor is None) or (self.tensor is None) != (self.axis is None):
-            raise EditError("set-dim needs either `dim`, or `tensor` and `axis`")
+            dim, _, size = str(self.size).rpartition("=")
+            example = f"{visible(dim)} {visible(size)}" if dim else "N 4"
+            raise EditError(f"name the dimension and its size: `set-dim {example}`; or give `tensor` and `axis`")
         place = self.tensor or "", self.axis or 0
         if self.dim is not None:
             named = self._place(workspace, self.dim)
@@ -174,6 +176,8 @@ def _size(size: int | str) -> int | str | None:
     if isinstance(size, str):
         if not size:
             raise EditError('a dimension is a size, a name, or "?", not empty')
+        if "=" in size:
+            raise EditError(f'"{visible(size)}" is neither a size nor a name; write {visible(size.rpartition("=")[2])}')
         return None if size == UNKNOWN else size
     if not 0 <= size <= LARGEST_DIM:
         raise EditError(f'{size} is not a size; write "?" or a name for an unknown dimension')

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import click
 
 _OPENS_JSON: Final = ('"', "[", "{")
+_FEW: Final = 4
+"""Options up to which the usage of an edit lists all of them."""
 _FLAGS: Final = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 SHIELD: Final = "\0"
@@ -132,7 +134,10 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
     texts = dict(given)
     open_places = [each for each in positional(edit) if each.name not in texts]
     if len(free) > len(open_places):
-        raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is one word too many; {usage(edit)}")
+        hint, last = usage(edit), free[len(open_places) - 1 :]
+        if open_places and all(_integer(word) is not None for word in last):
+            hint = f"a list is one word: '[{','.join(last)}]'"
+        raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is one word too many; {hint}")
     # Required parameters get their words before optional ones.
     spare = len(free) - sum(each.required for each in open_places)
     for parameter in open_places:
@@ -351,8 +356,10 @@ def usage(edit: type[Declared]) -> str:
     """Words of an edit on one line, as a part of a message."""
     places = positional(edit)
     words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in places]
-    others = [each for each in parameters(edit) if each not in places and each.required]
-    words += [f"{option_of(each)} {each.metavar}" for each in others]
+    others = [each for each in parameters(edit) if each not in places]
+    options = [option_of(each) + (f" {each.metavar}" if each.shape.form != "flag" else "") for each in others]
+    named = zip(others, options, strict=True)
+    words += [text if each.required else f"[{text}]" for each, text in named if each.required or len(others) <= _FEW]
     return f"it is written {' '.join([name_of(edit), *words])}"
 
 

@@ -1,5 +1,6 @@
 """Elements of constants: set-tensor and cast-tensor, and small integer constants such as shapes, axes and sizes."""
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -85,8 +86,9 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         if len(refs := workspace.tensors(self.tensor)) > 1:
             return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
-        hint = "; give another dtype or shape with type" if is_other else ""
         ref, old = _constant(workspace.tensor(self.tensor), self.tensor, name_of(self))
+        needed = counted(math.prod(old.dims), "value")
+        hint = f"; give {needed}, or another dtype or shape with type" if is_other else ""
         kind = _kind(self.type, old, name_of(self))
 
         def encoded() -> Encoded:

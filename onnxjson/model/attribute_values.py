@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from onnxjson.model import operators
-from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.display import counted, listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Node
 from onnxjson.model.errors import Finding
 
@@ -74,6 +74,16 @@ _TEXTS: Final = {
 """Attribute -> operator -> its texts, each with the version of the operator set that added it if that is later."""
 
 
+WINDOWED: Final = frozenset(_TEXTS["auto_pad"])
+"""Operators with a window over the axes of their input."""
+
+_WINDOW: Final = {
+    **dict.fromkeys(("kernel_shape", "strides", "dilations", "output_padding"), "one for each axis"),
+    "pads": "the padding before each axis, then that after each",
+}
+"""Attributes with numbers for each axis of a window, and which."""
+
+
 def accepted_texts(domain: str, op_type: str, attribute: str, opset: int) -> Mapping[str, int]:
     """Return the texts that an attribute of an operator may have, and the versions that added them; none if any is.
 
@@ -120,6 +130,23 @@ def check_perms(nodes: Sequence[Node], address: str, rank_of: Callable[[str], in
         if perm is not None and (message := perm_mistake(perm, rank_of(node.input[0]) if node.input else None)):
             at = f"{address}/node/{position}/attribute/perm"
             yield Finding(severity="error", code="wrong-attribute-value", address=at, message=message)
+
+
+def check_windows(nodes: Sequence[Node], address: str, rank_of: Callable[[str], int | None]) -> Iterator[Finding]:
+    """Iterate over the findings about attributes with numbers for each axis of a window, in the graph at an address."""
+    for position, node in enumerate(nodes):
+        if node.domain or node.op_type not in WINDOWED:
+            continue
+        given = {each.name: each.ints for each in node.attribute if each.ints and not each.ref_attr_name}
+        rank = rank_of(node.input[1]) if node.op_type.startswith("Conv") and len(node.input) > 1 else None
+        axes = rank - 2 if rank is not None else len(given.get("kernel_shape", ()))
+        for name, meaning in _WINDOW.items() if axes > 0 else ():
+            count = 2 * axes if name == "pads" else axes
+            if name in given and len(given[name]) != count:
+                message = f"{name} has {counted(len(given[name]), 'number')}, but the window has {axes} axes"
+                at = f"{address}/node/{position}/attribute/{name}"
+                hint = f"write {counted(count, 'number')}: {meaning}"
+                yield Finding(severity="error", code="wrong-attribute-value", address=at, message=message, hint=hint)
 
 
 def perm_mistake(perm: Sequence[int], rank: int | None) -> str:

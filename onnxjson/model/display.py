@@ -36,6 +36,8 @@ _MOST_COMPARED = 2000
 _LONGEST = 200
 _ENDS = 4
 _MOST_NEAR = 20
+_SHORTEST_START = 3
+"""Characters of a name from which names that begin with it are similar."""
 _NUMBER = re.compile("[0-9]+")
 
 _WORD = 3
@@ -164,6 +166,9 @@ def suggest(name: str, names: Collection[str]) -> str:
         numbered = _NUMBER.sub("0", other)
         if other == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, other)):
             near.setdefault(numbered, f'"{visible(spelled[other])}"')
+    if not near and len(wanted) >= _SHORTEST_START:
+        begun = [other for other in spelled if other.startswith(wanted)]
+        near = {other: f'"{visible(spelled[other])}"' for other in begun} if len(begun) <= _MOST_NEAR else {}
     return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
 
 

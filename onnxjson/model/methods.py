@@ -6,9 +6,10 @@ They call it through the root package, whose names are imported on first use; no
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import onnxjson
+from onnxjson.model.display import suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,6 +157,10 @@ class NodeMethods:
         return MappingProxyType({each.name or "": each.value for each in self.attribute})
 
 
+_FUNCTIONS: Final = ("run", "check", "verify", "diff", "merge", "optimize", "convert", "apply", "dumps")
+"""Functions of the package about a model, which are guessed to be its methods."""
+
+
 class ModelMethods(Tabular):
     """Methods of `onnxjson.Model`."""
 
@@ -269,12 +274,31 @@ class ModelMethods(Tabular):
         """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
         return onnxjson.apply(self, changes, folder=folder)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Raise the AttributeError of a name that a model does not have; it says what is meant."""
+            hint = "" if name.startswith("_") else _instead(type(self), name)
+            raise AttributeError(f"a Model has no attribute {name!r}{hint}", name=name, obj=self)
+
     def edit(self: Any) -> "onnxjson.Editor":
         """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
 
         The end of the ``with`` statement raises `EditError` if the changed model has mistakes that this one has not.
         """
         return onnxjson.Editor(self)
+
+
+def _instead(kind: type, name: str) -> str:
+    """What to write instead of a name that a model does not have."""
+    if name in ("summary", "show", "print"):
+        return "; write print(model.outline())"
+    if name in _FUNCTIONS:
+        return f"; write onnxjson.{name}(model, ...)"
+    if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
+        return f"; write model.rewrite(onnxjson.edits.{edit}(...))"
+    near = suggest(name, [each for each in dir(kind) if not each.startswith("_")])
+    return f"; {near}" if near else ""
 
 
 class Reported(Tabular):

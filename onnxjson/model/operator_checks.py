@@ -5,6 +5,7 @@ of domains that onnx does not know, and functions of the model, are not judged. 
 newer than the installed onnx; `onnxjson.model.opset_checks` reports what was therefore not checked.
 """
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from onnxjson.model import operators
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.attribute_values import check_perms, stated_ranks, text_mistakes
+from onnxjson.model.attribute_values import WINDOWED, check_perms, check_windows, stated_ranks, text_mistakes
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
@@ -37,6 +38,11 @@ _EXPERIMENTAL: Final = frozenset(
     }
 )
 """Former operators of the default domain without a version, which onnx's checker still accepts."""
+
+_PART: Final = re.compile(r"/(attribute/[^/]*|(input|output)(/[0-9]+)?|op_type)\Z")
+"""The end of the address of a part of a node."""
+
+_WITH_AXES: Final = {"Transpose", *WINDOWED}
 
 _DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
 
@@ -81,8 +87,16 @@ def node_mistakes(node: Node, signature: operators.Signature, opset: int) -> Ite
     inputs = len(node.input)
     while inputs and not node.input[inputs - 1]:
         inputs -= 1
-    yield from count_mistakes(shown, "input", inputs, signature.least_inputs, signature.most_inputs)
-    yield from count_mistakes(shown, "output", len(node.output), signature.least_outputs, signature.most_outputs)
+    for mistake in (
+        *count_mistakes(shown, "input", inputs, signature.least_inputs, signature.most_inputs),
+        *count_mistakes(shown, "output", len(node.output), signature.least_outputs, signature.most_outputs),
+    ):
+        later = []
+        for row in operator_table().rows(signature.domain, signature.op_type):
+            fewest, most, fewest_outputs, most_outputs = row.counts
+            if fewest <= inputs <= most and fewest_outputs <= len(node.output) <= most_outputs:
+                later.append(row.since_version)
+        yield mistake._replace(hint=_since(later, opset))
     for slot, formal in enumerate(signature.inputs[:inputs]):
         if formal.option == "single" and not node.input[slot]:
             yield Mistake("missing-input", f"/input/{slot}", f'{shown} needs its input {slot} ("{formal.name}")')
@@ -128,9 +142,17 @@ def _attribute_mistakes(node: Node, signature: operators.Signature, shown: str, 
 
 def _newer_attribute(found: operators.Signature, name: str, opset: int) -> str:
     rows = operator_table().rows(found.domain, found.op_type)
-    versions = [each.since_version for each in rows if name in each.attributes]
+    return _since([each.since_version for each in rows if name in each.attributes], opset)
+
+
+def _since(versions: Sequence[int], opset: int) -> str:
+    """The hint for what an operator has in some versions, if one is newer than the imported one; else ""."""
     later = min([each for each in versions if each > opset], default=None)
-    return "" if later is None else f"it has it since version {later}; the model imports {opset}"
+    if later is None:
+        return ""
+    return (
+        f"that exists since version {later}; the model imports {opset}; `stamp-opset {later}` corrects a wrong import"
+    )
 
 
 def quoted(name: str) -> str:
@@ -213,12 +235,16 @@ def check_model(model: Model, *, causes: bool = False) -> tuple[Finding, ...]:
     return (*check_structure(model, causes=causes), *check_operators(model), *check_opsets(model), *check_dims(model))
 
 
-def check_operators(model: Model) -> tuple[Finding, ...]:
-    """Return the mistakes of nodes in the use of their operators, each with the address of its element."""
+def check_operators(model: Model, *, is_joined: bool = True) -> tuple[Finding, ...]:
+    """Return the mistakes of nodes in the use of their operators, each with the address of its element.
+
+    With `is_joined`, those that one older version in opset_import causes at many nodes are one.
+    """
     # onnx is imported only if the table of the package raises a doubt, which onnx may not share.
     if next(_Checker(model, is_quick=True).findings(), None) is None:
         return ()
-    return tuple(_grouped([*_Checker(model).findings()]))
+    findings = [*_Checker(model).findings()]
+    return tuple(_grouped(findings) if is_joined else findings)
 
 
 def _grouped(findings: Sequence[Finding]) -> list[Finding]:
@@ -232,7 +258,7 @@ def _grouped(findings: Sequence[Finding]) -> list[Finding]:
         if address or len(members) == 1:
             joined += members
         else:
-            nodes = listed([each.address.partition("/attribute/")[0].removesuffix("/op_type") for each in members])
+            nodes = listed([_PART.sub("", each.address) for each in members])
             joined.append(replace(members[0], message=f"{message}, at {len(members):,} nodes ({nodes})"))
     return joined
 
@@ -319,8 +345,10 @@ class _Checker:
                 known.pop("", None)
             if has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
-        if any([node.op_type == "Transpose" for node in graph.node]):
-            yield from check_perms(graph.node, address, stated_ranks(graph).get)
+        if not _WITH_AXES.isdisjoint([node.op_type for node in graph.node]):
+            ranks = stated_ranks(graph)
+            yield from check_perms(graph.node, address, ranks.get)
+            yield from check_windows(graph.node, address, ranks.get)
 
     def _inner_graphs(self, node: Node, address: str, values: _Values) -> Iterator[Finding]:
         for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):

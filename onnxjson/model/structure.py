@@ -73,6 +73,7 @@ class _Scope:
         self.known: dict[str, str | int] = {}
         """Values defined before the current node: name -> its producer, a node by its position."""
         self.nodes: Sequence[Node] = ()
+        self.outputs: Collection[str | None] = ()
 
     @cached_property
     def later(self) -> dict[str, int]:
@@ -95,10 +96,12 @@ class _Scope:
         """Return every visible name, defined now or later."""
         return {name for scope in self.chain() for name in (*scope.known, *scope.later)}
 
-    def unused(self) -> list[str]:
-        """Return the outputs of nodes of this graph that no node uses."""
-        used = {name for node in self.nodes for name in consumed_names(node)}
-        return [name for name in self.later if name not in used]
+    @cached_property
+    def unused(self) -> str:
+        """The output of a node of this graph that neither a node nor an output of the graph uses; "" unless one."""
+        used = {name for node in self.nodes for name in consumed_names(node)} | {*self.outputs}
+        unused = [name for name in self.later if name not in used]
+        return unused[0] if len(unused) == 1 else ""
 
 
 class _Checker:
@@ -150,9 +153,10 @@ class _Checker:
         scope.known = {name: "an input" for name in function.input if name}
         for position, default in enumerate(function.attribute_proto):
             self._attribute(default, f"{address}/attribute_proto/{position}", scope)
+        scope.outputs = function.output
         self._nodes(function.node, address, scope)
         for position, name in enumerate(function.output):
-            self._output(name, f"{address}/output/{position}", "function", scope, function.output)
+            self._output(name, f"{address}/output/{position}", "function", scope)
         self._imports(function.opset_import, address, "the function")
 
     def _graph(self, graph: Graph, address: str, scope: _Scope) -> None:
@@ -162,10 +166,10 @@ class _Checker:
         for value in graph.input:
             if value.name:
                 scope.known[value.name] = "an input"
+        scope.outputs = [value.name for value in graph.output]
         self._nodes(graph.node, address, scope)
-        names = [value.name for value in graph.output]
-        for position, name in enumerate(names):
-            self._output(name, f"{address}/output/{position}", "graph", scope, names)
+        for position, name in enumerate(scope.outputs):
+            self._output(name, f"{address}/output/{position}", "graph", scope)
 
     def _initializers(self, graph: Graph, address: str, scope: _Scope) -> None:
         names = [tensor.name for tensor in graph.initializer]
@@ -289,21 +293,19 @@ class _Checker:
             if name in outer.later:
                 self._not_sorted(name, outer.later[name], address)
                 return
-        self._undefined("undefined-input", address, f'nothing produces the input "{visible(name)}"', name, scope)
+        hint = f'did you mean "{visible(scope.unused)}", which no node uses?' if scope.unused else ""
+        self._undefined("undefined-input", address, f'nothing produces the input "{visible(name)}"', name, scope, hint)
 
     def _not_sorted(self, name: str, producer: int, address: str) -> None:
         message = f'"{visible(name)}" is used before node {producer} produces it'
         self._add("not-sorted", address, message, "move that node up, or sort all nodes with fmt --sort")
 
-    def _output(
-        self, name: str | None, address: str, kind: str, scope: _Scope, outputs: Collection[str | None]
-    ) -> None:
+    def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
         if not name:
             self._add("missing-name", address, f"an output of the {kind} has no name")
         elif not any(name in each.known for each in scope.chain()):
             message = f'nothing produces the output "{visible(name)}" of the {kind}'
-            unused = [each for each in scope.unused() if each not in outputs]
-            hint = f'no node uses "{visible(unused[0])}"; is it that output?' if len(unused) == 1 else ""
+            hint = f'write "{visible(scope.unused)}", which no node uses' if scope.unused else ""
             self._undefined("undefined-output", address, message, name, scope, hint)
 
     def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope, hint: str = "") -> None:

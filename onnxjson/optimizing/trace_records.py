@@ -102,6 +102,11 @@ class Trace(Brief, ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
             model = part.patch.apply(model)
         return model
 
+    @property
+    def model(self) -> Model:
+        """The same as `last`."""
+        return self.last
+
     def parts(self) -> list[Part]:
         """Return the parts of all passes, in order."""
         return [part for step in self.steps for part in step.parts]

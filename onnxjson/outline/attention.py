@@ -1,51 +1,67 @@
-"""Attention: a Softmax of products, with the layout, scales and masks around it and the projections before it.
+"""Attention: a Softmax of products, with the scales and masks between them and, where it is usual, what is around it.
 
 The pattern is the chain product, Softmax, product, with nothing but layout, scales and masks between. From there the
-block grows over layout operators and projections whose values nothing else consumes.
+block grows back over the split into heads to the projections, and on over the merge of heads; but only if all of them
+are the usual ones. Else its operands are queries, keys and values as the products have them.
 """
 
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from onnxjson.outline.units import Unit, Units
+from onnxjson.outline.rows import is_matrix
+from onnxjson.outline.units import Unit, Units, called
 
-_LAYOUT: Final = frozenset({"", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Cast", "Expand", "Tile"})
-_BOUNDS: Final = frozenset({"Max", "Clip", "Tanh"})
+_RESHAPES: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _SPLITS: Final = frozenset({"Split", "Gather", "Slice"})
-_NORMS: Final = frozenset({"RMSNorm", "LayerNorm", "rope"})
-_HEADS: Final = "[0,2,1,3]"
-_MERGES: Final = {_HEADS: (_HEADS,), "[1,0,2]": ("[1,0,2]", "[2,0,1,3]")}
+_NORMS: Final = frozenset({"RMSNorm", "LayerNorm"})
+_HEADS: Final = (0, 2, 1, 3)
+_MERGES: Final = {_HEADS: (_HEADS,), (1, 0, 2): ((1, 0, 2), (2, 0, 1, 3))}
 """By the order of a Transpose after the split into heads, those that put the heads back beside their sizes.
 
 The second is that of sequences whose steps come before the batch.
 """
 
-_TURNED: Final = {_HEADS: "[0,2,3,1]", "[1,0,2]": "[1,2,0]"}
+_TURNED: Final = {_HEADS: (0, 2, 3, 1), (1, 0, 2): (1, 2, 0)}
 """The same orders with steps and sizes exchanged, as keys need them."""
+
+_TURNS: Final = ((0, 1, 3, 2), (0, 2, 1))
+"""Orders that exchange steps and sizes alone."""
+
+_PARTS: Final = 5
+"""Axes of a value that has queries, keys and values along one of them, or heads in groups."""
 
 _TOLERANCE: Final = 1e-3
 
 _STEPS: Final = 12
 """Units on the way from the scores to their product."""
 
+_FAR: Final = -1000
+"""Scores up to which a step has no weight."""
+
+_NOT: Final = {"mask=": "mask=not ", "mask=not ": "mask="}
+
 
 def merge_attention(graph: Units) -> None:
     """Make one block of each attention."""
     for number, softmax in enumerate(graph.units):
-        if softmax.head == "Softmax" and number not in graph.changes:
+        if softmax.head == "Softmax" and not softmax.keywords and number not in graph.changes:
             attention = _Attention(graph, number)
             if attention.grow():
                 graph.merge([*sorted(attention.inside - {attention.last}), attention.last], attention.block())
 
 
 def merge_conditions(graph: Units) -> None:
-    """Make the condition of a mask that chooses between two constants the mask, not expanded.
+    """Make the condition of a mask that chooses between 0 and a low number the mask, not expanded.
 
     That is so in the attentions that use it; the nodes belong to the first of them.
     """
     for number, unit in reversed(list(enumerate(graph.units))):
-        is_choice = unit.head == "Where" and all([graph.flow.is_weight(each) for each in unit.operands[1:]])
-        if not is_choice and (unit.head != "Expand" or len(unit.operands) != 1):
+        is_kept = unit.head == "Where" and _is_far(graph, unit.operands[2]) and _is_zero(graph, unit.operands[1])
+        is_hidden = unit.head == "Where" and _is_far(graph, unit.operands[1]) and _is_zero(graph, unit.operands[2])
+        if not (is_kept or is_hidden or (unit.head == "Expand" and len(unit.operands) == 1)):
             continue
         name = unit.outputs[0]
         users = {at: graph.changes.get(at, graph.units[at]) for at in graph.users.get(name, ())}
@@ -56,11 +72,68 @@ def merge_conditions(graph: Units) -> None:
         graph.changes[number] = None
         for at, user in blocks.items():
             operands = tuple([unit.operands[0] if each == name else each for each in user.operands])
+            first = len(operands) - len(user.labels)
+            labels = [
+                _NOT.get(label, label) if is_hidden and user.operands[first + place] == name else label
+                for place, label in enumerate(user.labels)
+            ]
             nodes = (*unit.nodes, *user.nodes) if at == min(blocks) else user.nodes
-            graph.changes[at] = user._replace(operands=operands, nodes=nodes)
+            graph.changes[at] = user._replace(operands=operands, nodes=nodes, labels=tuple(labels))
             graph.users.setdefault(unit.operands[0], []).append(at)
         graph.uses[unit.operands[0]] += masks.count(name) - 1
         graph.users[unit.operands[0]].remove(number)
+
+
+@dataclass
+class _Way:
+    """What is between a product and the value that its operand is computed from."""
+
+    source: str
+    inside: list[int] = field(default_factory=list)
+    orders: list[tuple[int, ...]] = field(default_factory=list)
+    """Those of the Transposes, the nearest to the product first."""
+    sizes: Sequence[str] = ()
+    """Those of the split into heads."""
+    is_split: bool = False
+    has_layout: bool = False
+    is_grouped: bool = False
+    """Whether heads are repeated for groups of queries."""
+    scale: float = 1.0
+    rotation: str = ""
+    """The rotation and its keywords, if there is one."""
+    angles: tuple[str, ...] = ()
+    """The cosines and sines of a rotation, if they depend on data."""
+    norm: str = ""
+
+    @property
+    def heads(self) -> str:
+        """The number of heads; "" if nothing is split, "..." if it is not known."""
+        place = 2 if self.orders and self.orders[-1][:2] == (0, 2) else 1
+        heads = self.sizes[place] if self.sizes else ""
+        return "" if not self.is_split else heads if heads.isdigit() else "..."
+
+    def add(self, graph: Units, unit: Unit, axis: int | None) -> int | None:
+        """Add layout before that which is known; return the axis along which its operand is split."""
+        order = _order(unit)
+        if order and axis is not None and len(order) == _PARTS:
+            split = order[axis]
+            dims = graph.flow.dims(unit.operands[0]) or [None] * len(order)
+            moved = [each for place, each in enumerate(order) if place != axis and dims[each] != 1]
+            order = tuple([each - (each > split) for place, each in enumerate(order) if place != axis])
+            order = () if moved == sorted(moved) else order
+            axis = split
+        self.orders += [order] if order else []
+        self.has_layout |= unit.head in _RESHAPES
+        if axis is not None and unit.head in ("Squeeze", "Unsqueeze"):
+            before = re.fullmatch(r"\[(\d+)\]", dict(unit.keywords).get("axes", ""))
+            axis += (int(before[1]) <= axis) * (1 if unit.head == "Squeeze" else -1) if before else 0
+        if unit.head == "Reshape":
+            sizes = unit.keywords[0][1].strip("[]").split(",")
+            if axis is not None and sizes[axis : axis + 1] == ["3"]:
+                del sizes[axis]
+            self.is_split = True
+            self.sizes = sizes if len(sizes) == 4 and (not self.sizes or self.orders) else self.sizes
+        return axis
 
 
 class _Attention:
@@ -68,58 +141,67 @@ class _Attention:
 
     def __init__(self, graph: Units, softmax: int) -> None:
         self._graph = graph
-        self._taken = graph.changes
         self._softmax = softmax
         self.inside = {softmax}
         self.last = softmax
         self._scale = 1.0
-        self._marks: dict[str, set[int]] = {}
-        """What happens to queries, 0, and keys, 1, before their product, or to the product."""
-        self._masks: list[str] = []
-        self._heads: dict[int, str] = {}
-        self._size = ""
-        self._perms: list[list[str]] = [[], [], [], []]
-        """The orders of the Transposes between the products and the splits of queries, keys and values; and after."""
+        self._bound: tuple[str, str] | None = None
+        """The keyword of what bounds the scores."""
+        self._masks: list[tuple[str, str]] = []
+        """The labels and names of masks and biases."""
+        self._has_addend = False
+        self._operands: list[str] = []
+        self._keywords: list[tuple[str, str]] = []
 
     def grow(self) -> bool:
-        """Find the products around the Softmax, then the layout and projections; return whether there are both."""
-        unit = self._graph.units[self._softmax]
-        if unit.keywords:  # another axis than the last
+        """Find the products around the Softmax, and what is around them; return whether it is an attention."""
+        units = self._graph.units
+        way = self._up(units[self._softmax].operands[0], _STEPS)
+        if way is None or not all([self._note(units[number], scores) for number, scores in reversed(way[:-1])]):
             return False
-        value = self._down(unit.outputs[0])
-        way = self._up(unit.operands[0], _STEPS)
-        if not value or way is None:
+        values, merge = self._down(units[self._softmax].outputs[0])
+        if not values:
             return False
-        for number, scores in way[:-1]:
-            self._note(self._graph.units[number], scores)
         self.inside.update([number for number, _ in way])
-        self._operands = self._projected([*self._graph.units[way[-1][0]].operands, value])
-        return True
+        query, key = units[way[-1][0]].operands
+        size = self._size(query, -1)
+        ways = self._projected([self._way(query, 0), self._way(key, 1), self._way(values, 2)])
+        if self._is_joined(ways, merge) and _is_usual(ways, [each for at in merge if (each := _order(units[at]))]):
+            self._take(ways, size)
+            self.inside.update(merge)
+            self.last = merge[-1]
+        elif _is_plain(ways):
+            self._take(ways, size)
+        elif (number := self._before(key)) >= 0 and _order(units[number]) in _TURNS:
+            self._take([_Way(query), _Way(units[number].operands[0], [number]), _Way(values)], size)
+        return bool(self._operands)
 
     def _before(self, name: str, uses: int = 1) -> int:
         """The unit that produces a value that only so many operands are, if it may belong to the block; -1 else."""
         number = self._graph.producer(name)
-        is_free = number not in self._taken and number not in self.inside and self._graph.uses[name] in (1, uses)
+        taken = self._graph.changes
+        is_free = number not in taken and number not in self.inside and self._graph.uses[name] in (1, uses)
         return number if is_free else -1
 
-    def _down(self, name: str) -> str:
-        """Follow the weights to the product with the values, and over layout after it; return the values.
-
-        A Transpose after it belongs to the block only if it puts the heads back beside their sizes.
-        """
+    def _down(self, name: str) -> tuple[str, list[int]]:
+        """Follow the weights to the product with the values; return the values, and the layout after the product."""
         values = ""
-        while (number := self._graph.only_user(name)) >= 0 and number not in self._taken:
+        merge: list[int] = []
+        while (number := self._graph.only_user(name)) >= 0 and number not in self._graph.changes:
             unit = self._graph.units[number]
             if name != unit.operands[0]:
                 break
             if not values and unit.head == "@" and not self._graph.flow.is_weight(unit.operands[1]):
                 values = unit.operands[1]
-            elif unit.head not in _LAYOUT or not (_merges(unit) if values else _keeps_scores(self._graph, unit)):
+                self.last = number
+            elif not (_is_layout(unit) if values else _keeps_scores(self._graph, unit)):
                 break
-            self._perms[3] += [_perm(unit)] * (unit.head == "Transpose")
-            self.inside.add(number)
-            self.last, name = number, unit.outputs[0]
-        return values
+            if values and number != self.last:
+                merge.append(number)
+            else:
+                self.inside.add(number)
+            name = unit.outputs[0]
+        return values, _to_join(self._graph, merge)
 
     def _up(self, name: str, steps: int) -> list[tuple[int, str]] | None:
         """The units from scores back to their product, over scales and masks, each with the scores before it.
@@ -132,105 +214,181 @@ class _Attention:
         unit = self._graph.units[number]
         if unit.head == "@":
             return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
+        names: tuple[str, ...] = ()
         if (factor := _factor(self._graph, unit)) is not None:
-            names: tuple[str, ...] = factor[:1]
-        elif unit.head in _BOUNDS or (unit.head in _LAYOUT and _keeps_scores(self._graph, unit)):
+            names = factor[:1]
+        elif unit.head in ("Max", "Clip", "Tanh") or _keeps_scores(self._graph, unit):
             names = unit.operands[:1]
-        else:
-            names = unit.operands if unit.head == "+" else unit.operands[1:] if unit.head == "Where" else ()
+        elif unit.head in ("+", "Where"):
+            names = unit.operands
         ways = [(each, way) for each in names if (way := self._up(each, steps - 1)) is not None]
         return [(number, ways[0][0]), *ways[0][1]] if len(ways) == 1 else None
 
-    def _note(self, unit: Unit, scores: str) -> None:
-        """Note the scale or mask of a unit between the product and the Softmax."""
-        factor = _factor(self._graph, unit)
-        if factor is not None:
-            self._scale *= factor[1]
-        elif unit.head == "+":
-            mask = unit.operands[unit.operands[0] == scores]
-            elements = self._graph.flow.elements(mask)
-            self._masks += [mask] if elements is None or any(elements) else []
-        elif unit.head == "Where":
-            self._masks.append(unit.operands[0])
-        elif unit.head == "Tanh":
-            self._marks["softcap"] = {0, 1}
+    def _note(self, unit: Unit, scores: str) -> bool:
+        """Note what a unit between the product and the Softmax does; return whether it can be said in this order.
 
-    def _projected(self, values: list[str]) -> list[str]:
-        """Follow queries, keys and values back over layout to their projections; return what is projected."""
-        units, uses = self._graph.units, self._graph.uses
-        sources = [self._source(value, place) for place, value in enumerate(values)]
-        splits = {self._graph.producer(name) for name in sources}
+        Scales come first, then a bound, then masks.
+        """
+        graph = self._graph
+        if (factor := _factor(graph, unit)) is not None:
+            if self._bound is not None and self._bound[0] == "softcap" and not self._masks:
+                self._bound = "softcap", f"{float(self._bound[1]) * factor[1]:.6g}"
+                return True
+            self._scale *= factor[1]
+            return self._bound is None and not self._has_addend and (not self._masks or factor[1] > 0)
+        if unit.head == "+":
+            mask = unit.operands[unit.operands[0] == scores]
+            elements = graph.flow.elements(mask)
+            if elements is None or any(elements):
+                self._masks.append(("bias=" if self._is_bias(mask) else "mask=", mask))
+                self._has_addend = True
+        elif unit.head == "Where":
+            place = unit.operands.index(scores)
+            if place == 0 or not _is_far(graph, unit.operands[3 - place]):
+                return False
+            self._masks.append(("mask=" if place == 1 else "mask=not ", unit.operands[0]))
+        elif unit.head == "Tanh":
+            if self._bound is not None or self._masks:
+                return False
+            self._bound = "softcap", "1"
+        elif unit.head in ("Max", "Clip"):
+            bounds = [
+                items[0] for name in unit.operands[1:] if (items := graph.flow.elements(name)) and len(items) == 1
+            ]
+            if len(bounds) != len(unit.operands) - 1 or not bounds or unit.keywords:
+                return False
+            if len(bounds) > 1 or bounds[0] > _FAR:
+                if self._bound is not None or self._masks:
+                    return False
+                text = f"[{','.join([f'{each:.6g}' for each in bounds])}]" if len(bounds) > 1 else f"{bounds[0]:.6g}"
+                self._bound = "clip" if len(bounds) > 1 else "min", text
+        return True
+
+    def _size(self, name: str, axis: int) -> str:
+        """The size of an axis of a value, from the last; "" if it is not known."""
+        dims = self._graph.flow.dims(name) or ()
+        return "" if len(dims) < -axis or dims[axis] is None else str(dims[axis])
+
+    def _way(self, name: str, place: int, uses: int = 1, axis: int | None = None) -> _Way:
+        """Go back from a product over layout and, for queries and keys, scales, rotations and norms of single heads.
+
+        With `axis`, the value is split along it into queries, keys and values.
+        """
+        way = _Way(name)
+        size = self._size(name, -2 if place == 1 else -1)
+        while (number := self._before(way.source, uses)) >= 0:
+            unit, uses = self._graph.units[number], 1
+            factor = _factor(self._graph, unit) if place < 2 and not way.norm else None
+            if factor is not None:
+                way.scale *= factor[1]
+            elif _is_layout(unit):
+                axis = way.add(self._graph, unit, axis)
+            elif unit.head == "Expand" and self._is_of_groups(unit):
+                way.is_grouped = True
+            elif unit.head == "rope" and place < 2 and not (way.norm or way.rotation):
+                way.rotation, way.angles = called(unit), unit.operands[1:]
+            elif unit.head in _NORMS and place < 2 and not way.norm and size == self._size(unit.outputs[0], -1) != "":
+                way.norm = called(unit)
+            else:
+                break
+            way.inside.append(number)
+            way.source = unit.operands[0] if factor is None else factor[0]
+        return way
+
+    def _is_of_groups(self, unit: Unit) -> bool:
+        """Whether an Expand repeats each head for the queries of its group."""
+        number = self._graph.producer(unit.operands[0])
+        before = self._graph.units[number] if number >= 0 else unit
+        axes = dict(before.keywords).get("axes", "")
+        sizes = self._graph.flow.dims(unit.operands[0]) or ((None, None, 1) if axes in ("[2]", "[-3]") else ())
+        return sizes[2:3] == (1,) and unit.keywords[0][1].count(",") in (0, _PARTS - 1)
+
+    def _projected(self, ways: list[_Way]) -> list[_Way]:
+        """Follow queries, keys and values back to their projections, which have weights of their own, if all have."""
+        graph, units = self._graph, self._graph.units
+        splits = list(dict.fromkeys([graph.producer(way.source) for way in ways]))
         joint, *others = {self._split_value(number) for number in splits}
-        outputs = [name for number in splits for name in units[number].outputs if uses[name]]
-        if joint and not others and sorted(outputs) == sorted(set(sources)) and uses[joint] == len(splits):
+        parts = {(units[number].operands, units[number].keywords) for number in splits}
+        outputs = [name for number in splits for name in units[number].outputs if graph.uses[name]]
+        is_joint = (
+            joint and not others and len(outputs) == 3 and sorted(outputs) == sorted([way.source for way in ways])
+        )
+        if is_joint and len(parts) == len(splits) == graph.uses[joint]:
             # One product for all three, whose parts nothing else uses.
-            self.inside.update(splits)
-            sources = [self._source(joint, 0, uses=len(splits))] * 3
-        projections = [self._before(name, sources.count(name)) for name in sources]
-        if not all([number >= 0 and units[number].block == "Linear" for number in projections]):
-            return sources
-        self.inside.update(projections)
-        values = [units[number].operands[0] for number in projections]
-        rows = {name: number for name in values if (number := self._before(name, values.count(name))) >= 0}
-        rows = {name: number for name, number in rows.items() if units[number].head == "Reshape"}
-        self.inside.update(rows.values())
-        return [units[rows[name]].operands[0] if name in rows else name for name in values]
+            front = self._way(joint, 2, uses=len(splits), axis=_split_axis(units[splits[0]]))
+            ways = [
+                replace(
+                    way, source=front.source, inside=[*way.inside, *splits, *front.inside],
+                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes,
+                    is_split=way.is_split or front.is_split, has_layout=way.has_layout or front.has_layout,
+                )
+                for way in ways
+            ]  # fmt: skip
+        uses = 1 if not is_joint else len(splits)
+        products = [self._before(way.source, uses) for way in ways]
+        weights = {units[number].operands[1:] for number in products if number >= 0 and units[number].block == "Linear"}
+        if len(weights) != (1 if is_joint else 3) or min(products) < 0:
+            return ways
+        values = [units[number].operands[0] for number in products]
+        for way, number, value in zip(ways, products, values, strict=True):
+            way.source = value
+            way.inside.append(number)
+            rows = self._before(value, values.count(value))
+            if rows >= 0 and is_matrix(graph, units[rows]):
+                way.inside.append(rows)
+                way.source = units[rows].operands[0]
+        return ways
+
+    def _is_joined(self, ways: Sequence[_Way], merge: Sequence[int]) -> bool:
+        """Whether layout after the product ends with all heads of a step beside each other, as far as that is known."""
+        if not merge or self._graph.units[merge[-1]].head != "Reshape":
+            return bool(merge)
+        query, _, value = ways
+        size = self._graph.units[merge[-1]].keywords[0][1].strip("[]").split(",")[-1]
+        factors = [query.heads or value.heads, *value.sizes[3:]]
+        is_known = len(factors) == 2 and all([each.isdigit() for each in (*factors, size)])
+        return not is_known or int(factors[0]) * int(factors[1]) == int(size)
 
     def _split_value(self, number: int) -> str:
         """Return the value of which a unit takes a part; "" for other units."""
-        if number < 0 or number in self._taken or number in self.inside:
+        if number < 0 or number in self._graph.changes or number in self.inside:
             return ""
         unit = self._graph.units[number]
         is_fixed = all([self._graph.flow.is_operand(name) for name in unit.operands[1:] if name])
         return unit.operands[0] if unit.head in _SPLITS and is_fixed else ""
 
-    def _source(self, name: str, place: int, uses: int = 1) -> str:
-        """Go back over layout, scales and norms of single heads, adding them; return the value they start from."""
-        perm = ""
-        perms = self._perms[place]
-        while (number := self._before(name, uses)) >= 0:
-            unit, uses = self._graph.units[number], 1
-            factor = _factor(self._graph, unit) if place < 2 else None
-            if factor is not None:
-                self._scale *= factor[1]
-            elif unit.head in _LAYOUT:
-                if unit.head == "Reshape" and place < 2:
-                    self._note_heads(unit, place, perm)
-                perm = _perm(unit)
-                perms += [perm] * (unit.head == "Transpose")
-            elif unit.head in _NORMS and place < 2:
-                self._marks.setdefault("rope" if unit.head == "rope" else "qk_norm", set()).add(place)
-            else:
-                break
-            self.inside.add(number)
-            name = unit.operands[0] if factor is None else factor[0]
-        return name
-
-    def _note_heads(self, unit: Unit, place: int, perm: str) -> None:
-        """Note the number of heads, and their size, where a value is split into them."""
-        sizes = unit.keywords[0][1].strip("[]").split(",")
-        if len(sizes) == 4 and (place not in self._heads or perm):
-            self._heads[place] = sizes[2 if perm.startswith("[0,2,") else 1]
-            self._size = sizes[3] if sizes[3].isdigit() and not place else self._size
+    def _take(self, ways: Sequence[_Way], size: str) -> None:
+        """Take what is on the ways from the products into the block."""
+        query, key, value = ways
+        for way in ways:
+            self.inside.update(way.inside)
+            self._scale *= way.scale
+        heads, key_heads = query.heads or value.heads, key.heads or value.heads
+        self._keywords += [("heads", heads)] if heads else []
+        self._keywords += [("kv_heads", key_heads)] if heads != key_heads else []
+        for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
+            both = "qk_norm" if mark == "norm" else mark
+            texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
+            self._keywords += [(name, text if mark == "norm" else text[5:-1]) for name, text in texts if text]
+        self._keywords += [self._bound] if self._bound is not None else []
+        size = size or (query.sizes[3] if query.sizes else "")
+        usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf
+        if math.isnan(self._scale):
+            self._keywords.append(("scale", "sizes(...)"))
+        elif abs(self._scale / usual - 1) > _TOLERANCE:  # also for a size that is not known
+            self._keywords.append(("scale", f"{self._scale:.6g}"))
+        names = [way.source for way in ways]
+        self._operands = names[:1] if len(set(names)) == 1 else names[:2] if names[1] == names[2] else names
+        self._masks = [*zip(("cos=", "sin="), query.angles or key.angles, strict=False), *self._masks]
 
     def block(self) -> Unit:
         """Return the block."""
-        query, key, value = self._operands
-        operands = [query] if query == key == value else [query, key] if key == value else [query, key, value]
-        orders = [[perm for perm in perms if perm.count(",") < 4] for perms in self._perms]
-        is_usual = _is_usual(orders, is_single=self._heads.get(0) == "1")
-        heads, key_heads = (self._heads.get(0, ""), self._heads.get(1, "")) if is_usual else ("", "")
-        size = int(self._size) if is_usual and self._size else math.inf
-        keywords = [("heads", heads)] if heads.isdigit() else []
-        if heads.isdigit() and key_heads.isdigit() and heads != key_heads:
-            keywords.append(("kv_heads", key_heads))
-        keywords += [(mark, "" if len(places) == 2 else "qk"[min(places)]) for mark, places in self._marks.items()]
-        if abs(self._scale * size**0.5 - 1) > _TOLERANCE:  # also for a size that is unknown; not for an unknown scale
-            keywords.append(("scale", f"{self._scale:.6g}"))
-        labels = ["bias=" if self._is_bias(name) else "mask=" for name in self._masks]
+        labels = tuple([label for label, _ in self._masks])
+        operands = (*self._operands, *[name for _, name in self._masks])
+        outputs = self._graph.units[self.last].outputs
         return Unit(
-            (), self._graph.units[self.last].outputs, "Attention", (*operands, *self._masks), tuple(keywords),
-            labels=tuple(labels), block="Attention", has_options=True,
+            (), outputs, "Attention", operands, tuple(self._keywords), labels=labels, block="Attention",
+            has_options=True,
         )  # fmt: skip
 
     def _is_bias(self, name: str) -> bool:
@@ -240,48 +398,96 @@ class _Attention:
         return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 
-def _perm(unit: Unit) -> str:
-    """The order of a Transpose; "" for other layout and for the reverse order."""
-    return dict(unit.keywords).get("perm", "")
+def _order(unit: Unit) -> tuple[int, ...]:
+    """The order of a Transpose; none for the reverse order and for other units."""
+    text = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
+    return tuple([int(each) for each in text.strip("[]").split(",")]) if text else ()
 
 
-def _merges(unit: Unit) -> bool:
-    """Whether layout after the values may put the heads back beside their sizes."""
-    return unit.head != "Transpose" or any([_perm(unit) in orders for orders in _MERGES.values()])
+def _split_axis(unit: Unit) -> int | None:
+    """The axis along which a unit takes a part of a value with parts for queries, keys and values."""
+    found = re.match(r"axis (-?\d+)", unit.keywords[0][1]) if unit.head == "Slice" and unit.keywords else None
+    text = found[1] if found else dict(unit.keywords).get("axis", "0") if unit.head != "Slice" else ""
+    return int(text) % _PARTS if text.lstrip("-").isdigit() else None
 
 
-def _is_usual(orders: list[list[str]], *, is_single: bool) -> bool:
-    """Whether Transposes from the products back to the splits, and those after the values, are those of heads.
+def _is_layout(unit: Unit) -> bool:
+    """Whether a unit changes neither numbers nor, but for a Transpose in a known order, their order."""
+    if unit.head == "Cast":
+        return "float" in dict(unit.keywords).get("to", "")
+    return (unit.head in _RESHAPES and len(unit.operands) == 1) or not unit.head or bool(_order(unit))
 
-    Or of a single head.
+
+def _to_join(graph: Units, layout: Sequence[int]) -> list[int]:
+    """The beginning of layout after the product with the values that can put the heads back beside their sizes."""
+    heads = [graph.units[number].head for number in layout]
+    start = heads.index("Transpose") if "Transpose" in heads else 0
+    ends = [place for place, head in enumerate(heads) if place >= start and head in _RESHAPES]
+    return list(layout[: ends[0] + 1]) if ends else []
+
+
+def _is_usual(ways: Sequence[_Way], after: Sequence[tuple[int, ...]]) -> bool:
+    """Whether values are split into heads and joined as usual, and queries and keys split alike, or not here.
+
+    One head beside the steps is in its place without a Transpose.
     """
-    query, key, value, after = orders
-    if not query and key in (["[0,1,3,2]"], ["[0,2,1]"], [_TURNED[_HEADS]]):
-        return is_single and not value and not after  # one head beside the steps is in its place
-    order = query[0] if query else ""
-    is_key = key in (["[0,1,3,2]", order], ["[0,2,1]", order], [_TURNED.get(order)])
-    return query == value == [order] and is_key and after in [[each] for each in _MERGES.get(order, ())]
+    query, key, value = ways
+    (order,) = value.orders if len(value.orders) == 1 else query.orders if len(query.orders) == 1 else [()]
+    one = [[], [_HEADS]]
+    turns = [[each] for each in _TURNS]
+    split_keys = [[*each, *[order] * bool(order)] for each in turns] + [[_TURNED.get(order, ())]]
+    one_keys = [*turns, *[[*each, _HEADS] for each in turns], [_TURNED[_HEADS]]]
+    is_joined = [*after] in [[each] for each in _MERGES.get(order, ())]
+    is_joined |= (query.heads or value.heads) == "1" and [*after] in one
+    is_value = value.is_split and (value.orders == [order] or (value.heads == "1" and value.orders in one))
+    is_query = query.orders == [order] * bool(order) or (query.heads == "1" and query.orders in one)
+    is_query = is_query if query.is_split else not (query.orders or query.has_layout)
+    is_key = key.orders in split_keys or (key.heads == "1" and key.orders in one_keys)
+    is_key = is_key if key.is_split else not key.has_layout and key.orders in turns
+    is_alike = not key.is_split or (key.heads == value.heads and key.is_grouped == value.is_grouped)
+    return is_joined and is_value and is_query and is_key and is_alike and _are_rotated_alike(query, key)
+
+
+def _is_plain(ways: Sequence[_Way]) -> bool:
+    """Whether nothing is split into heads."""
+    query, key, value = ways
+    has_layout = any([way.has_layout or way.is_grouped for way in ways]) or query.orders or value.orders
+    return not has_layout and key.orders in [[each] for each in _TURNS] and _are_rotated_alike(query, key)
+
+
+def _are_rotated_alike(query: _Way, key: _Way) -> bool:
+    return not (query.rotation and key.rotation) or (query.rotation, query.angles) == (key.rotation, key.angles)
+
+
+def _is_far(graph: Units, name: str) -> bool:
+    """Whether a value is a constant so low that a step has no weight."""
+    elements = graph.flow.elements(name)
+    return bool(elements) and all([isinstance(each, float) and each <= _FAR for each in elements or ()])
+
+
+def _is_zero(graph: Units, name: str) -> bool:
+    elements = graph.flow.elements(name)
+    return elements is not None and len(elements) > 0 and not any(elements)
 
 
 def _keeps_scores(graph: Units, unit: Unit) -> bool:
-    """Whether layout between the products leaves the rows and columns of the scores as they are."""
+    """Whether a unit between the products is layout that leaves the rows and columns of the scores as they are."""
     if unit.head == "Transpose":
-        order = _perm(unit).strip("[]").split(",")
-        return len(order) > 2 and order[-2:] == [str(len(order) - 2), str(len(order) - 1)]
+        order = _order(unit)
+        return len(order) > 2 and order[-2:] == (len(order) - 2, len(order) - 1)
+    if unit.head not in _RESHAPES:
+        return unit.head == "Expand" or (unit.head in ("", "Cast") and _is_layout(unit))
     before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
     known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
-    return unit.head in ("", "Cast", "Expand") or all([one == other for one, other in known])
+    return all([one == other for one, other in known])
 
 
 def _factor(graph: Units, unit: Unit) -> tuple[str, float] | None:
-    """Return the value that a unit multiplies by a number, and the number, if it does."""
+    """Return the value that a unit multiplies by a number, and the number, if it does; nan for unknown sizes."""
     if unit.head not in ("*", "/"):
         return None
     for name, other in (unit.operands, unit.operands[::-1]):
-        elements = graph.flow.elements(other)
-        is_shape = graph.flow.is_computed_shape(other)
-        if is_shape or (elements is not None and len(elements) == 1 and isinstance(elements[0], float)):
-            number = float(elements[0]) if elements else math.nan  # computed from sizes
+        if (number := graph.flow.number(other)) is not None:
             if unit.head == "/" and (other != unit.operands[1] or not number):
                 return None
             return name, 1 / number if unit.head == "/" else number

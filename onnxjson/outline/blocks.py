@@ -5,6 +5,7 @@ from functools import cache
 from typing import Final
 
 from onnxjson.model.document import Attribute, Model, Node
+from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.messages import value_of
 from onnxjson.model.scopes import Scope
@@ -52,13 +53,19 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
             if any([user not in nodes and user not in flow.shape_nodes for user, _ in flow.uses.get(name, ())]):
                 return None
     axes = _axes(flow, match) if block.name in _NORMS else ()
-    if axes is None or (block.name == "rope" and not _is_rotation(flow, match)):
+    proof = _PROOFS.get(block.name)
+    if axes is None or (proof is not None and not proof(flow, match)):
         return None
     operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords.items()]
     if block.name in _NORMS:
         shown = [("axes", f"[{','.join(map(str, axes))}]")] if axes else []
         keywords = [*shown, *[each for each in keywords if each != DEFAULT_EPSILON]]
+    if block.name == "rope":
+        operands += [name for each in "cs" if not flow.is_operand(name := flow.alias(_bound_name(match, each)))]
+    if block.name == "GroupNorm":
+        (norm,) = [ref.node for ref in match.nodes if operator(ref.node) == "InstanceNormalization"]
+        keywords.append(("num_groups", ",".join(map(str, flow.dims(norm.input[1]) or ("...",)))))
     ordered = (*sorted(nodes - {root}), root)
     return Unit(
         ordered, tuple(flow.nodes[root].output[:1]), block.name, tuple(operands), tuple(keywords), block=block.name
@@ -85,6 +92,8 @@ def _axes(flow: Flow, match: Match) -> tuple[int, ...] | None:
         along = [size for place, size in enumerate(sizes or (), -len(sizes or ())) if place not in axes]
         if not sizes or any([size != 1 for size in along]) or (dims and _differ(sizes[-1], dims[-1]) and -1 in axes):
             return None
+        if len(axes) > 1 and any([len(sizes) < -axis or _differ(sizes[axis], dims[axis]) for axis in axes if dims]):
+            return None
     return () if axes == (-1,) else tuple([axis + len(dims) if dims else axis for axis in axes])
 
 
@@ -98,7 +107,7 @@ def _bound_name(match: Match, name: str) -> str:
 
 
 def _is_rotation(flow: Flow, match: Match) -> bool:
-    """Whether the negated part of a rotation is the second half, and the other one the first."""
+    """Whether the negated part of a rotation is the second half, and the other one the first; or each second number."""
     slices = {ref.node.output[0]: ref.node for ref in match.nodes if operator(ref.node) == "Slice"}
     negated = [ref.node.input[0] for ref in match.nodes if operator(ref.node) == "Neg"]
     if len(slices) != 2 or len(negated) != 1 or negated[0] not in slices:
@@ -106,15 +115,42 @@ def _is_rotation(flow: Flow, match: Match) -> bool:
     second = _bounds(flow, slices.pop(negated[0]))
     first = _bounds(flow, *slices.values())
     is_end = second[0] is None or second[1] is None or second[1][0] < 0 or second[1][0] >= 2 * second[0][0]
-    return first[0] == [0] != second[0] and is_end and (None in (first[1], second[0]) or first[1] == second[0])
+    if any([operator(ref.node) == "Reshape" for ref in match.nodes]):
+        return first[0] == [0] and second[0] == [1] and first[2] == second[2] == [2]
+    is_whole = first[2] in (None, [1]) and second[2] in (None, [1])
+    is_cut = first[0] == [0] != second[0] and (None in (first[1], second[0]) or first[1] == second[0])
+    return is_whole and is_end and is_cut
 
 
-def _bounds(flow: Flow, node: Node) -> tuple[list[int] | None, list[int] | None]:
-    """The start and end of a Slice, as far as they are constants."""
+def _is_after_softmax(flow: Flow, match: Match) -> bool:
+    """Whether NaN is replaced where a mask leaves nothing to a Softmax."""
+    producer = flow.producer(flow.alias(_bound_name(match, "x")))
+    return producer >= 0 and operator(flow.nodes[producer]) == "Softmax"
+
+
+def _is_of_bytes(flow: Flow, match: Match) -> bool:
+    """Whether a value is rounded to 8 bits, with one zero point."""
+    quantize, dequantize = sorted([ref.node for ref in match.nodes], key=lambda node: operator(node)[0] == "D")
+    zeros = [node.input[2] if len(node.input) > 2 else "" for node in (quantize, dequantize)]
+    kinds = [flow.dtype_of_constant(name) for name in zeros if name]
+    is_same = zeros[0] == zeros[1] or flow.elements(zeros[0]) == flow.elements(zeros[1]) is not None
+    return is_same and all([kind in _BYTES for kind in kinds]) and (bool(kinds) or not quantize.attribute)
+
+
+_BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
+
+_PROOFS: Final = {"rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes}
+"""By the name of a block, what its pattern leaves open."""
+
+
+def _bounds(flow: Flow, node: Node) -> tuple[list[int] | None, list[int] | None, list[int] | None]:
+    """The start, end and step of a Slice, as far as they are constants."""
     given = {each.name: list(each.ints or ()) for each in node.attribute}
-    stored = [None if (found := flow.elements(name)) is None else list(found) for name in node.input[1:3]]
-    start, end = stored if len(stored) == 2 else (given.get("starts"), given.get("ends"))
-    return start, end
+    names = [*node.input[1:5], "", "", "", ""]
+    start, end, step = [
+        None if (elements := flow.elements(names[place])) is None else list(elements) for place in (0, 1, 3)
+    ]
+    return start or given.get("starts"), end or given.get("ends"), step
 
 
 def _number(flow: Flow, bound: Value | Attribute) -> str:

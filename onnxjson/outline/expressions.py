@@ -17,6 +17,9 @@ WIDTH: Final = 76
 DEPTH: Final = 4
 """Calls that are written in each other."""
 
+_MOST: Final = 16
+"""Operands up to which all of them are shown."""
+
 NAME: Final = 6
 """Nominal size of a name or number."""
 
@@ -186,8 +189,15 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         return Expression(_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength)
     pieces.append(f"{unit.head}(")
     labels = [""] * (len(inner) - len(unit.labels)) + list(unit.labels)
+    most = len(inner) if len(inner) <= _MOST else _MOST // 2
+    more = 0
     for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
-        pieces += [", "] * (place > 0) + [label, *part.pieces]
+        if place >= most and len(part.pieces) == 1 and isinstance(ref := part.pieces[0], Ref):
+            pieces.append(ref._replace(is_shown=False))
+            more += 1
+        else:
+            pieces += [", "] * (place > 0) + [label, *part.pieces]
+    pieces += [f", and {more:,} more"] * (more > 0)
     if unit.has_options:
         pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
     for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
@@ -196,8 +206,8 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
     for key, names in unit.graphs:
         pieces += [Inside(key), *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)]]
     pieces.append(")")
-    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat.
-    keys = [name for name, _ in unit.keywords if name != "scale"]
+    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
+    keys = [name for name, _ in unit.keywords if name not in ("scale", "pad")]
     size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(key) + NAME for key in keys])
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)

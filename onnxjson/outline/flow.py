@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from math import nan, sqrt
+from operator import add, mul, sub, truediv
 from typing import Any, Final
 
 from onnxjson.model.constants import constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Node
+from onnxjson.model.document import Attribute, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -47,10 +49,21 @@ _TABLE: Final = 64
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
 
-_LISTED: Final = 8
-"""Elements of a list of numbers that is shown."""
-
 _SIZE: Final = re.compile(r"\w{1,16}")
+
+_LONG: Final = 1 << 30
+"""The end of a Slice from which on it is that of the axis."""
+
+INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
+
+_OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice", "Softmax"})
+"""Operators whose result has as many axes as their first input, or as the longer of two."""
+
+_NUMBERS: Final[dict[str, Callable[..., float]]] = {
+    "Add": add, "Div": truediv, "Mul": mul, "Pow": pow, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
+    "Sub": sub,
+}  # fmt: skip
+"""Arithmetic of numbers of which scales consist."""
 
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
@@ -239,11 +252,6 @@ class Flow:
         """Return the elements of a small constant, or None."""
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
 
-    def numbers(self, name: str) -> str:
-        """Return the elements of a small constant as the value of an attribute is shown; "" for other values."""
-        elements = self.elements(name)
-        return f"[{','.join([str(each) for each in elements])}]" if elements and len(elements) <= _LISTED else ""
-
     def is_big(self, name: str) -> bool:
         """Whether a constant has so many elements that it is a table of weights."""
         found = copied_constant(self.scope, name)
@@ -263,6 +271,8 @@ class Flow:
             return False
         if name in _NEUTRAL:
             return len(node.input) == 2 and self._is_scalar(node.input[1], _NEUTRAL[name])
+        if name == "Dropout":
+            return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":
             before, after = self.dtype(node.input[0]), self.dtype(node.output[0])
             return before is not None and before == after
@@ -296,6 +306,11 @@ class Flow:
             return self.nodes[producer].attribute[0].i
         return None
 
+    def dtype_of_constant(self, name: str) -> int | None:
+        """Return the data type of a constant; None for other values."""
+        found = copied_constant(self.scope, name)
+        return None if found is None or found.tensor is None else found.tensor.data_type
+
     def dims(self, name: str) -> tuple[int | str | None, ...] | None:
         """Return the sizes of a value as its constant has them or the model states them; None if the rank is unknown.
 
@@ -315,7 +330,71 @@ class Flow:
 
     def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
-        return axis == -1 or any([axis == len(dims) - 1 for name in names if (dims := self.dims(name)) is not None])
+        return axis == -1 or any([axis + 1 == self.rank(name) for name in names])
+
+    def rank(self, name: str, steps: int = 8) -> int | None:
+        """Return the number of axes of a value, also where layout or a product before it says it; None if unknown."""
+        dims, position = self.dims(name), self.producer(name)
+        if dims is not None or position < 0 or not steps:
+            return None if dims is None else len(dims)
+        node = self.nodes[position]
+        kind = operator(node)
+        if kind == "Transpose" and node.attribute:
+            return len(node.attribute[0].ints or ())
+        if kind == "Reshape" and (sizes := self.elements(node.input[1])) is not None:
+            return len(sizes)
+        if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(node.input[0], steps - 1)) is not None:
+            axes = self.elements(node.input[1]) if len(node.input) > 1 else (*node.attribute, Attribute())[0].ints
+            return None if not axes else before + len(axes) * (1 if kind == "Unsqueeze" else -1)
+        if kind in _OF_RANK:
+            ranks = [self.rank(each, steps - 1) for each in node.input[: 1 if kind not in INFIX else 2]]
+            return None if None in ranks else max([each for each in ranks if each is not None])
+        return None
+
+    def number(self, name: str, steps: int = 8) -> float | None:
+        """Return the number of a value with one element: a constant, or computed from numbers and a size.
+
+        nan if the size is not known; None for other values.
+        """
+        elements, position = self.elements(name), self.producer(name)
+        if elements is not None:
+            number = elements[0] if len(elements) == 1 else None
+            return float(number) if isinstance(number, int | float) else None
+        if position < 0 or not steps:
+            return None
+        node = self.nodes[position]
+        kind = operator(node)
+        if kind in ("Gather", "Slice", "Shape"):
+            return self._size(node)
+        if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
+            return self.number(node.input[0], steps - 1)
+        numbers = [self.number(each, steps - 1) for each in node.input if kind in _NUMBERS]
+        known = [each for each in numbers if each is not None]
+        try:
+            return _NUMBERS[kind](*known) if known and len(known) == len(numbers) else None
+        except (ArithmeticError, ValueError):
+            return nan
+
+    def _size(self, node: Node) -> float | None:
+        """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
+        if operator(node) == "Shape":
+            given = {each.name: each.i for each in node.attribute}
+            start, end, shape = given.get("start"), given.get("end"), node
+        else:
+            at = self.producer(node.input[0])
+            if at < 0 or operator(self.nodes[at]) != "Shape" or self.nodes[at].attribute:
+                return None
+            shape = self.nodes[at]
+            starts, ends = [self.elements(each) for each in (*node.input[1:], "", "")[:2]]
+            start = starts[0] if starts is not None and len(starts) == 1 else None
+            end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
+        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > _LONG))
+        dims = self.dims(shape.input[0])
+        if not is_one or start is None:
+            return None
+        known = dims is not None and -len(dims) <= start < len(dims)
+        size = dims[start] if known and dims is not None else None
+        return float(size) if isinstance(size, int) else nan
 
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""

@@ -15,7 +15,7 @@ from onnxjson.outline.blocks import block_units
 from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.naming import Names, common_path, type_text
+from onnxjson.outline.naming import Names, common_path, listed, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, statements_of, with_names
 from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
@@ -28,7 +28,10 @@ _STEPS: Final = (
 )  # fmt: skip
 
 _INPUTS: Final = 8
-"""Inputs of a graph that are listed."""
+"""Inputs or outputs of a graph that are listed."""
+
+_LIST: Final = 85
+"""Characters of their list."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +44,7 @@ class Line:
     block: str = ""
     """The outermost block that it shows, such as ``Attention``; "" if it has operators only."""
     repeat: int = 1
-    """The number of rounds of a repeat."""
+    """The number of rounds of a repeat; of all of them, if it has other numbers in the rounds of a repeat around it."""
     lines: tuple["Line", ...] = ()
     """The lines inside: of one round of a repeat, of the graphs in its nodes, of a function."""
     rounds: tuple[tuple[NodeRef, ...], ...] = ()
@@ -192,10 +195,7 @@ class _Outliner:
         flow, items = self._flows[scope], self._items[scope]
         names.add_graph(flow, items)
         if inputs := [name for name in scope.inputs if name not in flow.constants]:
-            texts = [_with_type(scope, name) for name in inputs[:_INPUTS]]
-            shown = [text for at, text in enumerate(texts) if not at or len("   ".join(texts[: at + 1])) < _WIDTH - 15]
-            more = f"   and {len(inputs) - len(shown)} more" if len(inputs) > len(shown) else ""
-            yield Line("   ".join(shown) + more)
+            yield Line(_cut([_with_type(scope, name) for name in inputs], "   ", "   and"))
         graphs = [items, *[self._renamed(other, scope) for other in scopes[1:]]]
         for column in zip(*graphs, strict=True):
             yield self._line(flow, column, names)
@@ -225,15 +225,20 @@ class _Outliner:
         return self._repeat(flow, repeats, names) if repeats else self._statement(flow, statements_of(column), names)
 
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
-        count = len(repeats[0].rounds)
-        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
-        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
+        counts = [len(repeat.rounds) for repeat in repeats]
+        rounds = [[tuple(self._nodes(statements_of(items))) for items in repeat.rounds] for repeat in repeats]
+        paths = {common_path([[ref.node.name or "" for ref in nodes] for nodes in each]) for each in rounds}
+        ends = {path.rpartition("/")[2] for path in paths} if len(paths) > 1 else paths
+        name = ends.pop() if len(ends) == 1 else ""
         columns = zip(*[items for repeat in repeats for items in repeat.rounds], strict=True)
         inside = tuple([self._line(flow, column, names) for column in columns])
         start = names.ends(flow, repeats[0])
-        text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
-        nodes = tuple([ref for nodes in rounds for ref in nodes])
-        return Line(text, nodes, "", count, inside, tuple(rounds), f"repeat {count}", name)
+        title = f"repeat {listed([str(count) for count in counts])}"
+        text = title + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
+        each_round = [nodes for each in rounds for nodes in each]
+        nodes = tuple([ref for nodes in each_round for ref in nodes])
+        count = counts[0] if len(set(counts)) == 1 else sum(counts)
+        return Line(text, nodes, "", count, inside, tuple(each_round), title, name)
 
     def _statement(self, flow: Flow, same: Sequence[Statement], names: Names) -> Line:
         text, form = names.text(flow, same)
@@ -261,13 +266,24 @@ class _Outliner:
             scopes = [scope for column in equal for scope in column]
             refs = [NodeRef(scope, position) for scope in scopes for position in range(len(scope.graph.node))]
             title = ", ".join([visible(_attribute(column[0]), 40) for column in equal])
-            lines = tuple(self._graphs(scopes, names.inner()))
-            yield Line(f"{title}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            inner = names.inner()
+            lines = tuple(self._graphs(scopes, inner))
+            outputs = [inner.of(name) for name in scopes[0].output_names if name]
+            results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
+            yield Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+
+
+def _cut(texts: Sequence[str], separator: str, last: str) -> str:
+    """The first texts, as many as fit in a line, and how many more there are."""
+    shown = [text for at, text in enumerate(texts[:_INPUTS]) if not at or len(separator.join(texts[: at + 1])) < _LIST]
+    return separator.join(shown) + (f"{last} {len(texts) - len(shown)} more" if len(texts) > len(shown) else "")
 
 
 def _short(line: Line) -> str:
     """A graph of one line as an argument: ``then=Squeeze(x, 0)``; "" if it has more lines."""
     if len(line.lines) != 1 or line.lines[0].lines or line.lines[0].repeat > 1 or " = " not in line.lines[0].text:
+        return ""
+    if " -> " in line.text:
         return ""
     return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
 
@@ -283,8 +299,8 @@ def _unused(flow: Flow, positions: Sequence[int]) -> str:
 def _title(scope: Scope) -> str:
     graph = scope.graph
     if isinstance(graph, Function):
-        inputs = ", ".join([visible(name, 40) for name in graph.input])
-        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs})"
+        inputs, outputs = [", ".join([visible(name, 40) for name in names]) for names in (graph.input, graph.output)]
+        return f"function {visible(operator_name(graph.domain, graph.name))}({inputs}) -> {outputs}"
     return f"training {visible(scope.address)}"
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, groupby
 from typing import Final
 
 from onnxjson.model.constants import find_constant
@@ -14,7 +14,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
 from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of
+from onnxjson.outline.repeats import Item, Repeat, are_uneven, numbered, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(
@@ -59,8 +59,10 @@ class Names:
 
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
         """Name the values of a graph."""
-        for name in (*flow.scope.inputs, *flow.outputs):
-            self._names[name] = visible(name, 40 if flow.scope.owner is None else 24)
+        width = 40 if flow.scope.owner is None else 24
+        for name in dict.fromkeys((*flow.scope.inputs, *flow.outputs)):
+            text = visible(name, width)
+            self._names[name] = f"…{visible(name)[1 - width :]}" if text in self._kept else text
             self._kept.add(self._names[name])
         self._used |= self._kept
         for item in _walk(items):
@@ -131,10 +133,12 @@ class Names:
 
     def _join(self, repeat: Repeat) -> None:
         """Give the values of all rounds the names of those of the first."""
-        first = statements_of(repeat.rounds[0])
+        is_uneven = are_uneven(repeat.rounds)
+        first = {number: each for each, number in numbered(repeat.rounds[0], is_uneven=is_uneven)}
         inside = {id(each) for each in statements_of([repeat])}
         for number, items in enumerate(repeat.rounds):
-            for one, other in zip(first, statements_of(items), strict=True):
+            for other, place in numbered(items, is_uneven=is_uneven):
+                one = first[place]
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:
                         self._same.setdefault(value, same)
@@ -187,7 +191,7 @@ class Names:
     def _output(self, flow: Flow, values: Sequence[str]) -> str:
         """The name of a value; of the same one in all rounds of a repeat."""
         if all([value in flow.outputs for value in values]):
-            return _listed([visible(value, 40) for value in values])
+            return listed([self._names.get(value) or visible(value, 40) for value in values])
         return self.of(self._first(values[0]))
 
     def ends(self, flow: Flow, repeat: Repeat) -> str:
@@ -197,9 +201,13 @@ class Names:
         """
         pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
         texts = [f"{end} = {start}" for end, start in pairs if end != start]
-        for outputs in zip(
-            *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
-        ):
+        by_place: dict[tuple[int, int], list[str]] = {}
+        is_uneven = are_uneven(repeat.rounds)
+        for items in repeat.rounds:
+            for each, number in numbered(items, is_uneven=is_uneven):
+                for slot, name in enumerate(each.outputs):
+                    by_place.setdefault((number, slot), []).append(name)
+        for outputs in by_place.values():
             if not all([name in flow.outputs for name in outputs]):
                 texts += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
         return ", ".join(texts)
@@ -217,13 +225,13 @@ class Names:
                 parts.append(piece)
             elif isinstance(piece, Ref):
                 refs = [each.name for each in others if isinstance(each, Ref)]
-                parts.append(_listed([self.of(name) + self._numbers_of(name, id(first)) for name in refs]))
+                parts.append(listed([self.of(name) + self._numbers_of(name, id(first)) for name in refs]))
             elif isinstance(piece, Weight):
                 parts.append(_weights(flow, [each for each in others if isinstance(each, Weight)]))
             elif isinstance(piece, Options):
                 parts.append(_options([each.items for each in others if isinstance(each, Options)]))
             else:
-                parts.append(_listed([each.text for each in others if isinstance(each, Detail)]))
+                parts.append(listed([each.text for each in others if isinstance(each, Detail)]))
             forms.append({Ref: ".", Weight: "w"}.get(type(piece)) or parts[-1])
         names = ", ".join(
             [self._output(flow, [each.outputs[slot] for each in same]) for slot in range(len(first.outputs))]
@@ -239,23 +247,34 @@ def _number(name: str) -> int:
     return _FRESH.index(name) if name in _FRESH else len(_FRESH) - 1 + int(name[1:])
 
 
-def _key(name: str, text: str) -> str:
-    """What keywords have in common that are listed together: their name, or the kind of a mark."""
-    return name if name and text else f"#{name}" if name else "#"
+def _by_key(items: Sequence[tuple[str, str]]) -> dict[tuple[str, int], str]:
+    """The texts of keywords by what they have in common that are listed together: their name, or the kind of a mark."""
+    keys: Counter[str] = Counter()
+    texts: dict[tuple[str, int], str] = {}
+    for name, text in items:
+        key = name if name and text else f"#{name}"
+        texts[key, keys[key]] = text or name
+        keys[key] += 1
+    return texts
 
 
 def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Keywords of all rounds; a hyphen where a round does not have one."""
     keywords = []
-    for key in dict.fromkeys([_key(name, text) for items in rounds for name, text in items]):
-        texts = [next((text or name for name, text in items if _key(name, text) == key), "-") for items in rounds]
-        keywords.append((f"{key}=" if key and key[0] != "#" and texts[0] != key else "") + _listed(texts))
+    by_key = [_by_key(items) for items in rounds]
+    for key in dict.fromkeys([key for texts in by_key for key in texts]):
+        texts = [each.get(key, "-") for each in by_key]
+        keywords.append(("" if key[0].startswith("#") else f"{key[0]}=") + listed(texts))
     return ", ".join(keywords)
 
 
-def _listed(texts: Sequence[str]) -> str:
+def listed(texts: Sequence[str]) -> str:
+    """Return what differs from round to round: one text if it does not."""
     if len(set(texts)) == 1:
         return texts[0]
+    if len(texts) > _SHOWN:
+        runs = [(text, len(list(run))) for text, run in groupby(texts)]
+        texts = [text if length == 1 else f"{text} \u00d7{length}" for text, length in runs]
     shown = [
         text for number, text in enumerate(texts[:_SHOWN]) if not number or len("".join(texts[: number + 1])) < _LIST
     ]
@@ -300,12 +319,14 @@ def weight_name(flow: Flow, weight: Weight) -> str:
 
 
 def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
-    """The name of a constant; of the same one in all rounds of a repeat, with their sizes where they differ."""
+    """The name of a constant; in a repeat of those in all rounds, with their sizes where they differ."""
     name = weight_name(flow, rounds[0])
+    if len(rounds) > 1 and len({each.name for each in rounds}) == 1:
+        return f"same {name}"
     sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
     if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
         return name
-    return ("W" if name.startswith("W[") else name) + _listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
+    return ("W" if name.startswith("W[") else name) + listed([f"[{','.join(map(str, dims))}]" for dims in sizes])
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Inside, Options, Piece, Ref, Statement
@@ -47,7 +46,8 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
                 if aligned is not None:
                     begin, rounds, handed = aligned
                     end = begin  # a run before may overlap with what is folded now
-                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
+                    parts = [tuple(items[at : at + period]) for at in range(begin, begin + period * rounds, period)]
+                    items[begin : begin + period * rounds] = [repeat := _repeat(parts, handed)]
                     numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
                     is_folded = True
         if not is_folded:
@@ -104,7 +104,7 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
 def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
     if isinstance(item, Repeat):
-        return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
+        return (Repeat, tuple([_key(each) for each in item.rounds[0]]))
     pieces = [_kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
@@ -136,6 +136,12 @@ def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
         return Statement(outputs, statement.expression._replace(pieces=tuple(pieces)))
 
     return _changed(items, renamed)
+
+
+def _with_sources(statement: Statement, names: Mapping[str, str]) -> Statement:
+    """A statement with other names of the values that it consumes."""
+    (renamed,) = statements_of(with_names([statement], names))
+    return renamed._replace(outputs=statement.outputs)
 
 
 def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) -> list[Item]:
@@ -195,18 +201,20 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    template = statements_of(items[begin : begin + period])
+    parts = [items[start : start + period] for start in range(begin, begin + most * period, period)]
+    is_uneven = are_uneven(parts)
+    lines = [_comparable(part, is_uneven=is_uneven) for part in parts]
+    template = lines[0]
     before = {name: name for each in template for name in each.outputs}
     inner = set(before)
     kinds: dict[tuple[int, int], str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        start = begin + number * period
         now: dict[str, str] = {}
         kinds_now: dict[tuple[int, int], str] = {}
         handed_now: _Places = {}
         is_alike = True
-        for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
+        for line, (model, other) in enumerate(zip(template, lines[number], strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
                 if not isinstance(one, Ref) or not isinstance(two, Ref):
                     continue
@@ -225,21 +233,104 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     return most, handed, list(kinds.values()).count("other")
 
 
-def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
-    numbers = count()
+def _repeat(parts: Sequence[tuple[Item, ...]], handed: _Places) -> Repeat:
+    numbers = iter([number for _, number in numbered(parts[0], is_uneven=are_uneven(parts))])
+
+    through: dict[str, str] = {}
 
     def handing(statement: Statement) -> Statement:
         """The first round shows where the next rounds have their values from."""
         line = next(numbers)
-        pieces = [
-            piece._replace(name=handed[line, place][1]) if isinstance(piece, Ref) and (line, place) in handed else piece
-            for place, piece in enumerate(statement.expression.pieces)
-        ]
+        pieces = list(statement.expression.pieces)
+        for place, piece in enumerate(pieces):
+            start, result = handed.get((line, place), ("", ""))
+            if isinstance(piece, Ref) and start:
+                # Or it is the start of a repeat inside, which shows it.
+                if piece.name == start:
+                    pieces[place] = piece._replace(name=result)
+                else:
+                    through[start] = result
         return statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
 
-    first = _changed(items[begin : begin + period], handing)
-    others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
-    return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
+    first = _with_starts(_changed(parts[0], handing), through)
+    return Repeat((tuple(first), *parts[1:]), tuple(dict.fromkeys(handed.values())))
+
+
+def _with_starts(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
+    """Items with other names of the values that repeats start from."""
+    return [
+        item
+        if isinstance(item, Statement) or not names
+        else Repeat(
+            tuple([tuple(_with_starts(each, names)) for each in item.rounds]),
+            tuple([(names.get(start, start), result) for start, result in item.carried]),
+        )
+        for item in items
+    ]
+
+
+def _comparable(items: Sequence[Item], *, is_uneven: bool) -> list[Statement]:
+    """The statements of items with the values that they consume; of uneven repeats those of the first and last rounds.
+
+    The first round of a repeat shows what it produces where it consumes what the repeat starts from.
+    """
+    if not any([isinstance(item, Repeat) for item in items]):
+        return statements_of(items)
+    lines: list[Statement] = []
+
+    def add(items: Sequence[Item], others: Mapping[str, str]) -> None:
+        names = dict(others)
+        for item in items:
+            if isinstance(item, Statement):
+                lines.append(_with_sources(item, names) if names else item)
+                for name in item.outputs:
+                    names.pop(name, None)
+                continue
+            first, *rest = item.rounds
+            add(first, names | {result: names.get(start, start) for start, result in item.carried})
+            produced = {number: each.outputs for each, number in numbered(first, is_uneven=True)}
+            for place, part in enumerate(rest):
+                if not is_uneven:
+                    add(part, names)
+                elif place == len(rest) - 1:  # consumes what the first round produced, as in a repeat of two rounds
+                    before = numbered(rest[-2], is_uneven=True) if place else []
+                    pairs = [pair for each, at in before for pair in zip(each.outputs, produced[at], strict=True)]
+                    add(part, names | dict(pairs))
+
+    add(items, {})
+    return lines
+
+
+def are_uneven(rounds: Sequence[Sequence[Item]]) -> bool:
+    """Whether a repeat in rounds of another one has other numbers of rounds in some of them."""
+    return any([isinstance(item, Repeat) for item in rounds[0]]) and len({_counts(each) for each in rounds}) > 1
+
+
+def _counts(items: Sequence[Item]) -> Hashable:
+    return tuple([tuple([_counts(each) for each in item.rounds]) for item in items if isinstance(item, Repeat)])
+
+
+def numbered(items: Sequence[Item], *, is_uneven: bool) -> list[tuple[Statement, int]]:
+    """Return the statements of items, in order, with numbers that are equal for statements that are alike.
+
+    In rounds that are uneven, all rounds of a repeat but the first one have the numbers of its last one.
+    """
+    if not is_uneven:
+        return [(statement, number) for number, statement in enumerate(statements_of(items))]
+    pairs: list[tuple[Statement, int]] = []
+
+    def add(items: Sequence[Item], start: int) -> int:
+        for item in items:
+            if isinstance(item, Statement):
+                pairs.append((item, start))
+                start += 1
+            else:
+                second = add(item.rounds[0], start)
+                *_, start = [add(each, second) for each in item.rounds[1:]]
+        return start
+
+    add(items, 0)
+    return pairs
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:

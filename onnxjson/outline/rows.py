@@ -5,6 +5,7 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 
 from typing import Final
 
+from onnxjson.outline.flow import operator
 from onnxjson.outline.units import Unit, Units
 
 _ROW_WISE: Final = frozenset(
@@ -60,9 +61,11 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
     name, has_product = reshape.operands[0], False
     while (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
         unit = graph.units[number]
-        if (unit.head == "Reshape" and _is_matrix(unit)) or unit.block == "Attention":
-            return chain if has_product else []
-        if unit.block != "Linear" and unit.head not in _ROW_WISE:
+        if is_matrix(graph, unit) or unit.block == "Attention":
+            return chain if has_product and _is_back(graph, unit, reshape) else []
+        if (unit.block != "Linear" and unit.head not in _ROW_WISE) or any(
+            [key[:2] == "ax" for key, _ in unit.keywords]
+        ):
             return []
         has_product |= unit.block == "Linear"
         chain.append(number)
@@ -70,5 +73,26 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
     return []
 
 
-def _is_matrix(reshape: Unit) -> bool:
-    return reshape.keywords[0][1].count(",") == 1
+def is_matrix(graph: Units, unit: Unit) -> bool:
+    """Whether a unit is a Reshape to the rows of a value, which has the same last axis."""
+    dims = graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None
+    sizes = unit.keywords[0][1].strip("[]").split(",") if dims else []
+    return len(sizes) == 2 and bool(dims) and sizes[1] == str((dims or ("",))[-1])
+
+
+def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
+    """Whether a Reshape of rows gives them the axes that they had before."""
+    if start.block == "Attention":  # its heads have been joined; one head may be where it was split
+        name = graph.flow.nodes[start.nodes[-1]].input[0]
+        is_moved = operator(graph.flow.nodes[graph.flow.producer(name)]) == "Transpose"
+        before = tuple([each for at, each in enumerate(graph.flow.dims(name) or ()) if at != (2 if is_moved else 1)])
+    else:
+        before = graph.flow.dims(start.operands[0]) or ()
+    after = reshape.keywords[0][1].strip("[]").split(",")
+    known = [each for each in before[:-1] if isinstance(each, int)]
+    pairs = zip(before[:-1], after, strict=False)
+    return (
+        len(before) == len(after)
+        and bool(known)
+        and all([str(one) == two for one, two in pairs if isinstance(one, int)])
+    )

@@ -10,7 +10,8 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import Flow, depth_first, operator
+from onnxjson.outline.flow import INFIX, Flow, depth_first, operator
+from onnxjson.outline.integers import integers
 
 
 class GraphKey(NamedTuple):
@@ -102,13 +103,22 @@ class Units:
         return [self.producer(name) for name in names]
 
 
-INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
-
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
+_OF_WINDOWS: Final = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}
 _NORMS: Final = {
     "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
+_OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
+_ONE_AXIS: Final = 13
+"""The opset from which on these are over one axis, not over all from it on."""
+
+_UNSEEN: Final = ("axis", "momentum", "spatial", "stash_type")
+"""Attributes of these and of norms that are shown elsewhere, or do not matter where a model is used."""
+
+_LISTED: Final = 10
+"""Elements of a list of numbers that is shown."""
+
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
 
@@ -142,64 +152,89 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
-    if name in _NORMS or name == "Softmax":
+    # Weights are not shown, but what stands in their place.
+    shown = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_weight(each)])
+    if name in _NORMS or name in _OVER_AXIS:
         axis = value_of(found) if (found := given.get("axis") or defaults.get("axis")) else -1
-        axes = (
-            []
-            if isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
-            else [("axis", str(axis))]
-        )
-        epsilons = [each for each in _changed(given, defaults, ("epsilon",)) if each != DEFAULT_EPSILON]
-        return made(_NORMS.get(name, name), inputs[:1], *axes, *epsilons, is_block=name in _NORMS)
+        is_last = isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
+        is_onwards = name == "LayerNormalization" or (name in _OVER_AXIS and versions.get("", 13) < _ONE_AXIS)
+        axes = [] if is_last else [("axes", f"{axis}:")] if is_onwards else [("axis", str(axis))]
+        others = [each for each in _changed(given, defaults) if each != DEFAULT_EPSILON and each[0] not in _UNSEEN]
+        return made(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
     if name in _WINDOWS:
-        return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
+        return made(name, shown, *window(flow, node))._replace(has_options=True)
+    if name == "RotaryEmbedding":
+        angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
+        return made("rope", (*inputs[:1], *angles), *_changed(given, defaults))
     if (
         name == "Gemm"
         and _is_linear(flow, inputs, given)
         and not _changed(given, defaults, ("transA", "alpha", "beta"))
     ):
         return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
-    if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
+    if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]) and not _changed(given, defaults):
         return made("Embedding", inputs[1::-1])
     if name in ("Reshape", "Expand", "Flatten"):
-        return made(name, inputs[:1], ("", flow.shape_text(node.output[0], inputs)), is_block=False)
+        shape = flow.shape_text(node.output[0], inputs)
+        axes = _changed(given, defaults) if name == "Flatten" and shape == "[...]" else []
+        return made(name, inputs[:1], ("", shape), *axes, is_block=False)
     if name == "Slice" and (kept := _slices(flow, inputs)):
         return made(name, inputs[:1], ("", kept), is_block=False)
-    axes = [("axes", flow.numbers(inputs[1]))] if name in _AXES and len(inputs) > 1 and flow.numbers(inputs[1]) else []
-    inputs = inputs[:1] if axes else inputs
+    keywords = _changed(given, defaults)
+    listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
+    if listed:
+        keywords = [("axes" if name in _AXES else "", listed), *keywords]
+        inputs = (inputs[0], *inputs[2:])
+    elif name == "Resize":
+        shape, scales = flow.shape_text(outputs[0], ()), flow.elements(inputs[2]) if len(inputs) > 2 else None
+        text = ",".join([f"{each:.6g}" for each in scales or ()])
+        keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
     hidden = _HIDDEN.get(name, ())
-    operands = tuple(
-        [
-            operand
-            for slot, operand in enumerate(inputs)
-            if not (slot in hidden and (not operand or flow.is_operand(operand)))
-            and not (flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand))
-        ]
-    )
+    operands: tuple[str, ...] = ()
+    for slot, operand in enumerate(inputs):
+        if slot in hidden and (not operand or flow.is_operand(operand)):
+            continue
+        if flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand):
+            keywords.insert(0, ("", "[...]"))
+        else:
+            operands = (*operands, operand)
     while operands and not operands[-1]:
         operands = operands[:-1]
     label = operator_name(node.domain, node.op_type)
-    keywords = [*axes, *_changed(given, defaults)]
     return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+
+
+def _listed(flow: Flow, name: str) -> str:
+    """The integers of a value as those of an attribute are shown; "" if they are not known, or too many."""
+    numbers = integers(flow, name)
+    return f"[{','.join(map(str, numbers))}]" if numbers and len(numbers) <= _LISTED else ""
 
 
 def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:
     """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
+    if len(inputs) < 2:
+        return False
     columns = (flow.dims(inputs[1]) or (None,))[0 if _int(given, "transB", 0) else -1]
     return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
 
 
 def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
-    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; "" where it is computed."""
-    numbers = [flow.elements(name) for name in inputs[1:]]
-    if any([name and each is None for name, each in zip(inputs[1:], numbers, strict=True)]):
+    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; ``...`` where it is computed.
+
+    "" where that depends on data, or the axes are not known.
+    """
+    if any([name and not flow.is_operand(name) for name in inputs[1:]]):
         return ""
-    starts, ends, axes, steps = [list(each or ()) for each in (*numbers, (), (), (), ())[:4]]
-    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
-    if not starts or not len(axes) == len(steps) == len(starts) == len(ends):
+    numbers = [list(each) if (each := flow.elements(name)) is not None else None for name in inputs[1:]]
+    starts, ends, axes, steps = [*numbers, None, None][:4]
+    count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
+    axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
+    steps = steps or ([1] * count if len(inputs) < 5 or not inputs[4] else None)
+    starts, ends, steps = [["..."] * count if each is None else each for each in (starts, ends, steps)]
+    if not count or not len(axes) == len(steps) == len(starts) == len(ends):
         return ""
     kept = [
-        (axis, f"{start or ''}:{'' if abs(end) >= _END else end}" + (f":{step}" if step != 1 else ""))
+        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= _END else end}" + (f":{step}" if step != 1 else ""))
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
     return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"
@@ -237,8 +272,12 @@ def attribute_text(attribute: Attribute) -> str:
     return f"[{text}]" if isinstance(value, tuple) else text
 
 
-def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tuple[str, str]]:
-    """The kernel, channels, stride and padding of a convolution or pooling, as far as they are not usual."""
+def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, str]]:
+    """The kernel, channels, stride and padding of a convolution or pooling, as far as they are not usual.
+
+    With `pads`, what a Pad before it adds, for all axes.
+    """
+    given = {each.name or "": each for each in node.attribute}
     ints = {name: each.ints or () for name, each in given.items()}
     weight = find_constant(flow.scope, node.input[1]) if len(node.input) > 1 else None
     dims = () if weight is None or weight.tensor is None else weight.tensor.dims
@@ -255,7 +294,53 @@ def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tupl
     group = _int(given, "group", 1)
     if group != 1:
         keywords.append(("depthwise", "") if group == channels else ("groups", str(group)))
-    return keywords
+    auto = given["auto_pad"].s if "auto_pad" in given else None
+    if auto is not None and auto.startswith(b"SAME"):
+        is_usual = set(strides) == {1} and not pads and auto == b"SAME_UPPER"
+        keywords += [("pad", visible(auto.decode("utf-8", "replace").lower()))] * (not is_usual)
+    elif padding := _padding(node.op_type or "", kernel, strides, dilations, ints.get("pads") or (), pads):
+        keywords.append(("pad", padding))
+    names = sorted(given.keys() - _OF_WINDOWS)
+    return [
+        *keywords,
+        *_changed(given, {}, tuple([each for each in names if set(ints[each] or [given[each].i]) != {0}])),
+    ]
+
+
+def _padding(
+    kind: str, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int],
+    more: Sequence[int],
+) -> str:  # fmt: skip
+    """The padding of a convolution or pooling as text; "" if it is usual.
+
+    That is half the kernel, none for kernels that do not overlap, and for a transposed convolution half of what its
+    stride leaves of the kernel.
+    """
+    rank = len(kernel)
+    strides, dilations = [[*each] * (rank if len(each) == 1 else 1) for each in (strides, dilations)]
+    sums = [one + other for one, other in zip(pads or [0] * 2 * rank, _spatial(more, rank), strict=False)]
+    before, after = sums[:rank], sums[rank:]
+    reach = [dilation * (size - 1) for dilation, size in zip(dilations, kernel, strict=False)]
+    if kind == "ConvTranspose":
+        reach = [each + 1 - stride for each, stride in zip(reach, strides, strict=False)]
+    is_apart = all([size <= stride for size, stride in zip(kernel, strides, strict=False)])
+    if not rank:
+        return f"[{','.join(map(str, pads))}]" if any(pads) else ""
+    usual = [0] * 2 * rank if is_apart else [*[each // 2 for each in reach], *[each - each // 2 for each in reach]]
+    if not sums or sums == usual:
+        return ""
+    return _one_or_all(tuple(before)) if before == after else f"[{','.join(map(str, sums))}]"
+
+
+def _spatial(pads: Sequence[int], rank: int) -> Sequence[int]:
+    """What a Pad of all axes adds to those of a window."""
+    return [*pads[2 : 2 + rank], *pads[4 + rank :]] if pads else [0] * 2 * rank
+
+
+def called(unit: Unit, head: str = "") -> str:
+    """A unit as a keyword: its name and its own keywords."""
+    texts = [f"{name}={text}" if name and text else name or text for name, text in unit.keywords]
+    return (head or unit.head) + (f"({', '.join(texts)})" if texts else "")
 
 
 def _int(given: Mapping[str, Attribute], name: str, default: int) -> int:

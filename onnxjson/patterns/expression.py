@@ -307,6 +307,19 @@ class Token(NamedTuple):
     start: int
 
 
+_ATTRIBUTES: Final = "attributes are written before the inputs: Softmax<axis=1>($x)"
+_SPELLINGS: Final = {
+    **dict.fromkeys("=[{", _ATTRIBUTES),
+    **{
+        mark: f"write {name}($a, $b)"
+        for mark, name in zip("+-*/@", ("Add", "Sub", "Mul", "Div", "MatMul"), strict=True)
+    },
+    "|": "alternatives are in parentheses: (Conv|Gemm)",
+    ":": "a pattern begins with an operator, such as Softmax",
+}
+"""What to write instead of a mark that does not belong in its place."""
+
+
 class Scanner:
     """A text and the next token in it; `what` names the text in errors."""
 
@@ -351,5 +364,6 @@ class Scanner:
         column = place - self.text.rfind("\n", 0, place)
         token = self.token.text if instead is None else instead
         shown = f'"{visible(token)}"' if token else "the end"
+        hint = hint or _SPELLINGS.get(self.token.text, "")
         tail = f"; {hint}" if hint else ""
         raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

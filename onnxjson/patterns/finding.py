@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from onnxjson.model.constants import is_constant_node
+from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import value_of
@@ -23,6 +24,11 @@ class Match(NamedTuple):
     """The value or attribute of each name of the pattern."""
     pattern: Pattern
     """The pattern, with one option of each alternative."""
+
+    def __repr__(self) -> str:
+        """Return one line: the address and the operator of its last node, and the names."""
+        names = "".join([f", {name}={value}" for name, value in self.names.items()])
+        return f"<Match {visible(f'{self.root.address}: {self.root.node.op_type}{names}', 110)}>"
 
     @property
     def nodes(self) -> tuple[NodeRef, ...]:

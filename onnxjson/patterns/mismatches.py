@@ -294,6 +294,7 @@ def mistakes(
                 yield f'the operator is called "{visible(other)}", not "{visible(name)}"'
             elif wanted.domain in table.operators and name not in known:
                 hint = suggest(name, known) or f"write ${name} for any value" * (name.islower() and name.isidentifier())
+                hint = hint or f"write {'::'.join(visible(name).rsplit('.', 1))}" * ("." in name)
                 yield _unknown(f'operator is called "{visible(name)}"', hint)
             elif name not in known and not any(one.startswith(f"{wanted.domain}::") for one in used):
                 yield from [_unknown(f'node calls "{visible(name)}"', hint) for hint in [suggest(name, used)] if hint]

@@ -103,6 +103,19 @@ def parse(text: str) -> Selector:
     return Selector(text, terms=others, in_main=in_main)
 
 
+def respelled(text: str) -> str:
+    """Return how to write what is meant by a text that is no name, or ""."""
+    key, _, value = text.replace("=", ":", 1).partition(":")
+    if key.lower() in KEYS and value:
+        return f"write {visible(spelled(key.lower(), value))}"
+    if text in ("and", "&&", "&"):
+        return "leave it out: nodes match every term"
+    if text in ("or", "||", "|"):
+        return "for one of several operators write match:'(Conv|Gemm)'"
+    position = text.removeprefix("node:").removeprefix("#")
+    return f"a node by its position is @/graph/node/{position}" if position.isdecimal() else ""
+
+
 class _Words:
     """A scan over the words of a selector that has terms."""
 

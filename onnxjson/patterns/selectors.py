@@ -304,12 +304,16 @@ class _Search:
             return "there is one elsewhere" if is_limited else "it is an input or a constant, not a node"
         if operators := [ref for ref in self._index.nodes() if ref.node.op_type == value.text]:
             return f"`op:{visible(value.text)}` finds the {counted(len(operators), 'node')} of this operator"
+        if hint := terms.respelled(value.text):
+            return hint
         overview = "`onnxjson show MODEL` shows an overview, selectors such as `op:Conv` find nodes"
         return suggest(value.text, names) or overview
 
     def _near_term(self, term: terms.Term) -> str:
         if not term.key:
             return self._near(term.value)
+        if term.key == "op" and len(operators := re.split(r"[,|]", term.value.text)) > 1:
+            return f"for one of several write match:'({'|'.join(map(visible, operators))})'"
         if term.key == "attr":
             attributes = [attribute for ref in self._refs for attribute in ref.node.attribute]
             names = {attribute.name or "" for attribute in attributes}

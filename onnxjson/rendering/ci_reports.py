@@ -21,7 +21,7 @@ from onnxjson.checking.linting import Rule
 from onnxjson.checking.policy import NUMBERS, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding
-from onnxjson.rendering.cost_text import amount, cost_totals, number_text, problems
+from onnxjson.rendering.cost_text import amount, cost_totals, problems, short_text
 from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
 from onnxjson.rendering.tables import size
 
@@ -172,7 +172,7 @@ def columns_of(judged: Judged | None) -> Sequence[str]:
         return [""] * 5
     cost = judged.cost
     texts = (f"{judged.values['nodes']:,}", amount(cost.parameters), size(cost.weight_bytes))
-    costs = (number_text(cost, "macs"), number_text(cost, "peak_activation_bytes"))
+    costs = (short_text(cost, "macs"), short_text(cost, "peak_activation_bytes"))
     return (*texts, *costs)
 
 
@@ -211,10 +211,10 @@ def _page(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[
         yield diffs.get(model.name, ("", ""))[1] + "</section>\n"
 
 
-def _page_row(each: ModelResult) -> list[str]:
+def _page_row(model: ModelResult) -> list[str]:
     return [
-        *map(page_number, _numbers(each, page_text)),
-        page_number(f"{len(each.findings):,}", differs=not each.passes),
+        *map(page_number, _numbers(model, page_text)),
+        page_number(f"{len(model.findings):,}", differs=not model.passes),
     ]
 
 

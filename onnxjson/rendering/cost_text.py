@@ -1,6 +1,8 @@
 """The cost of a model, and of two models side by side, as lines of text and rows of tables."""
 
+import re
 from collections.abc import Sequence
+from math import prod
 from typing import Final, NamedTuple
 
 from onnxjson.checking.cost import Cost, GroupCost, Number
@@ -10,6 +12,8 @@ from onnxjson.rendering.values import picked
 
 _MOST_ROWS: Final = 15  # maximum number of listed operators, scopes and nodes
 _UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+_INTEGER: Final = re.compile(r"\b[0-9]+\b")
 
 TOTALS: Final = (
     "macs", "flops", "parameters", "weight_bytes", "constant_bytes", "activation_bytes", "peak_activation_bytes",
@@ -123,6 +127,18 @@ def number_text(cost: Cost, field: str) -> str:
     """Return a number of a cost; ``at least 1.2 M`` if something is not counted in it."""
     text = (bytes_text if field.endswith("bytes") else amount)(getattr(cost, field))
     return f"at least {text}" if field in cost.partial else text
+
+
+def short_text(cost: Cost, field: str) -> str:
+    """Return a number of a cost for a narrow cell; of a long formula its largest part: ``>= 3.66 M x N``."""
+    number = getattr(cost, field)
+    if not isinstance(number, str):
+        return number_text(cost, field)
+    terms = [part for text in number.removeprefix("max(").removesuffix(")").split(", ") for part in text.split(" + ")]
+    largest = max(terms, key=lambda term: prod(map(int, _INTEGER.findall(term))) * (1000 ** term.count("*")))
+    text = _INTEGER.sub(lambda found: amount(int(found[0])), largest).replace("*", " x ")
+    is_part = len(terms) > 1 or field in cost.partial
+    return f"{'>= ' * is_part}{text}{' bytes' * field.endswith('bytes')}"
 
 
 def _change(before: Number | None, after: Number | None) -> str:

@@ -87,6 +87,7 @@ class Report(NamedTuple):
     bytes: Count
     costs: tuple[Cost, Cost] | None = None  # cost of both models, where it was asked for
     interface: tuple[InterfaceChange, ...] = ()  # what callers of the model notice
+    layers: tuple[str, ...] = ()  # ``encoder/layer: 6 -> 5``, visible: numbered parts that were added or removed
 
     @property
     def changes(self) -> int:
@@ -155,10 +156,17 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
 
 
 def _weight(event: Event) -> int:
-    """Position in a report: changes of results, rewrites that may preserve them, operator sets added or removed."""
+    """Position in a report: quantizations, changes of results, rewrites that may preserve them, cleanup.
+
+    Cleanup copies values or merges equal ones; operator sets that were added or removed count as cleanup.
+    """
     if event.kind == "opset-changed":
-        return 1 if any(detail.base and detail.target for member in event.members for detail in member.details) else 2
-    return 0 if EFFECTS[event.kind] == "changed" or event.verdict == "different" else 1
+        return 2 if any(detail.base and detail.target for member in event.members for detail in member.details) else 3
+    if event.kind in ("merged", "folded", "dead-code-removed") or event.pattern == "Identity":
+        return 3
+    if event.kind == "quantized":
+        return 0
+    return 1 if EFFECTS[event.kind] == "changed" or event.verdict == "different" else 2
 
 
 def places_of(events: Iterable[Event]) -> Counter[Kind]:
@@ -174,7 +182,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
-    events = with_places(events, alignment)
+    events, layers = with_places(events, alignment)
     base, target = alignment.base, alignment.target
     if [id(scope.graph) for scope in base.scopes] == [id(scope.graph) for scope in target.scopes]:
         target = base  # counted once
@@ -193,6 +201,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
         parameters=Count("parameters", sizes[base].elements, sizes[target].elements),
         bytes=Count("bytes", sizes[base].bytes, sizes[target].bytes),
         interface=() if nodes_only else tuple(interface_changes(alignment)),
+        layers=layers,
     )
 
 

@@ -54,22 +54,40 @@ class _Side(NamedTuple):
     """By address, the elements of constants that a line may show as an option: one number, or integers."""
 
 
-def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[Event, ...]:
-    """Return the events with `Event.where`; as they are for models of more than `LARGEST` nodes."""
+def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+    """Return the events with `Event.where`, and the numbered parts that were added or removed.
+
+    Events are as they are for models of more than `LARGEST` nodes.
+    """
     about = [event for event in events if _is_placed(event)]
     sides = alignment.base, alignment.target
     if not about or any(len(side.node_refs) > LARGEST for side in sides):
-        return tuple(events)
+        return tuple(events), ()
     try:
         base, target = [_side(side) for side in sides]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and cannot be read
-        return tuple(events)
-    return tuple(
-        [
-            msgspec.structs.replace(event, where=_where(event, base, target)) if _is_placed(event) else event
-            for event in events
+        return tuple(events), ()
+    placed = [
+        msgspec.structs.replace(event, where=_where(event, base, target)) if _is_placed(event) else event
+        for event in events
+    ]
+    return tuple(placed), tuple(_layers(alignment, base, target))
+
+
+def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
+    """Yield ``encoder/layer: 6 -> 5`` for numbers in names that only one of the models has."""
+    names = dict.fromkeys(
+        [place.repeat.name for side in (base, target) for places in side.places.values() for place in places
+         if place.repeat is not None and "{i}" in place.repeat.name]
+    )  # fmt: skip
+    for name in names:
+        pattern = re.compile(re.escape(name).replace(r"\{i\}", "([0-9]+)") + r"\b")
+        before, after = [
+            len({match[1] for ref in side.nodes() if (match := pattern.search(ref.node.name or ""))})
+            for side in (alignment.base, alignment.target)
         ]
-    )
+        if before != after and before and after:
+            yield f"{visible(name.replace('{i}', '').strip('./_-'), 60)}: {before} -> {after}"
 
 
 def _is_placed(event: Event) -> bool:
@@ -241,17 +259,17 @@ def _changed_options(
     Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
     """
     old, new = _options(before), _options(after)
-    found = {
+    changed = {
         name: (old.get(name) or visible(one or "default", None), new.get(name) or visible(other or "default", None))
         for name in {**old, **new}
         if old.get(name) != new.get(name)
         for one, other in values
         if _is_like(one, old.get(name)) and _is_like(other, new.get(name))
     }
-    if event.pattern in found:
-        found = {event.pattern: found[event.pattern]}
-    if len(found) == 1:
-        return [f"{name} {' -> '.join(sides)}" for name, sides in found.items()]
+    if event.pattern in changed:
+        changed = {event.pattern: changed[event.pattern]}
+    if len(changed) == 1:
+        return [f"{name} {' -> '.join(sides)}" for name, sides in changed.items()]
     if event.kind == "attribute-changed" and len(values) == 1:
         one, other = [visible("default" if each is None else each, None) for each in values[0]]
         return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []

@@ -34,6 +34,12 @@ def change_words(report: Report) -> list[str]:
     """Return the changes of a model in words, as Markdown, the most important first."""
     loud, _ = report.by_weight
     words = [f"**{each.word}**: {interface_text(each)}" for each in report.interface]
+    words += [f"`{layers}`" for layers in report.layers]
+    quantized = [event for event in loud if event.kind == "quantized"]
+    if len(quantized) > 1:
+        number = counted(sum([event.count for event in quantized]), "place")
+        words.append(f"quantized in {number}, such as {code(quantized[0].pattern)}")
+        loud = [event for event in loud if event.kind != "quantized"]
     words += [_event(event) for event in loud if not (report.interface and is_of_interface(event))]
     if report.without_effect:
         words.append(f"{counted(report.without_effect, 'change')} without effect")
@@ -53,6 +59,8 @@ def _event(event: Event) -> str:
         pattern = f"{pattern} {details[0].base or 'default'} -> {details[0].target or 'default'}"
     elif details and event.count == 1 and not (KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired"):
         values = code_span(detail_text(event, details[0], _LONGEST))
+    elif sizes := [float(each.target) for each in details if each.what == "max relative difference" and each.target]:
+        values = f"by up to {100 * max(sizes):.3g} %"
     number = f"{event.count:,}× " if event.count > 1 else ""
     shown = code(place) if place else f"in {code(place_text(event.members[0]))}" if event.count == 1 else ""
     return " ".join(filter(None, (f"{kind}{number}{code(pattern)}", values, shown)))

@@ -122,10 +122,10 @@ class _Page:
 
     def _line(self, line: Line, numbers: Mapping[str, int]) -> list[Any]:
         """A line, its nodes (of a repeat, those of each round), the lines inside it, whether it is a repeat."""
-        each = [_ranges([numbers[ref.address] for ref in nodes]) for nodes in line.rounds or (line.nodes,)]
+        rounds = [_ranges([numbers[ref.address] for ref in nodes]) for nodes in line.rounds or (line.nodes,)]
         text = self._texts.setdefault(visible(line.text, None), len(self._texts))
         inner = [self._line(inside, numbers) for inside in line.lines]
-        return [text, each if line.rounds else each[0], inner, int(bool(line.rounds))]
+        return [text, rounds if line.rounds else rounds[0], inner, int(bool(line.rounds))]
 
     def _node(self, scope: Scope, node: Node) -> list[Any]:
         attributes = [[self._text(each.name or ""), self._text(_attribute(each))] for each in node.attribute]

@@ -377,8 +377,11 @@ class _Places:
                 if name in scope.initializers:
                     return f"{scope.address}/initializer/{scope.initializers[name]}"
             # A name that is defined twice is wrong where it is defined again.
-            if producers := self._index.nodes_with("output", name):
+            if producers := self._index.nodes_with("output", name) or self._index.nodes_with("name", name):
                 return producers[-1].address
+        for position, output in enumerate((self._model.graph or Graph()).output):
+            if output.name and f"'{output.name}' is not an output" in message:
+                return f"/graph/output/{position}"
         return ""
 
     def _wrong_type(self) -> str:

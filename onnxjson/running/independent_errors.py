@@ -29,7 +29,7 @@ ROUNDS: Final = 20
 
 _NODE: Final = re.compile(r"(.*)/node/([0-9]+)(?:/|\Z)")
 _MAIN_NODE: Final = re.compile(r"/graph/node/([0-9]+)(?:/|\Z)")
-_VALUE: Final = re.compile(r"(.*)/(initializer|value_info|input)/([0-9]+)")
+_VALUE: Final = re.compile(r"(.*)/(initializer|value_info|input|output)/([0-9]+)")
 _LACKS_TYPE: Final = "instead is null"
 """The end of a message about a node whose input has no type."""
 
@@ -201,6 +201,11 @@ class Folded:
     def _add(self, found: Sequence[Finding], followed: "_Followed") -> None:
         for finding in found:
             cause = self._cause(followed, finding.address)
+            if cause is None and finding.message.endswith(_LACKS_TYPE) and self._lacks_input(finding.address):
+                cause = next((place for place, each in enumerate(self._kept) if each.code == "duplicate-output"), None)
+                if cause is not None and (node := self._place(finding.address)) is not None:
+                    followed.add(*node, cause=cause)
+                    self._followed.add(*node, cause=cause)
             if cause is not None and finding.code in ONNX_CODES:
                 self._following[finding.address] = (cause, self._following.get(finding.address, (0, 0))[1] + 1)
                 continue
@@ -208,6 +213,14 @@ class Folded:
                 for each in {id(each): each for each in (followed, self._followed)}.values():
                     self._follow(finding.address, each)
             self._kept.append(finding)
+
+    def _lacks_input(self, address: str) -> bool:
+        """Whether nothing produces an input of the node at an address."""
+        place = self._place(address)
+        names = () if place is None else place[0].graph.node[place[1]].input
+        return any(
+            name and place and not any(name in each.defined_names for each in place[0].chain()) for name in names
+        )
 
     def _follow(self, address: str, followed: "_Followed") -> None:
         """Let what depends on the element of the next finding follow from it."""

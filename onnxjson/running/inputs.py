@@ -163,7 +163,9 @@ class Inputs:
                 raise FeedError(f'the value of "{visible(name)}" is {names[1]}, but must be {names[0]}')
             if wanted[1] is not None and not self.shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
-                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {shown_type(declared)}')
+                raise FeedError(
+                    f'the value of "{visible(name)}" has the shape [{found}]; the input is {shown_type(declared)}'
+                )
 
     def feeds(
         self,

@@ -159,7 +159,7 @@ EVENTS_GOAL: Final = 0.95
 
 def _goals(totals: Sequence[Row]) -> Iterator[list[str]]:
     for row in totals:
-        goals = []
+        goals = list[tuple[str, float, float]]()
         if row.part in GOALS:
             goals += zip(("precision", "recall"), GOALS[row.part], (row.total.precision, row.total.recall), strict=True)
         if row.part == "optimizers":

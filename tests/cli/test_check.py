@@ -155,15 +155,15 @@ def test_deep_finds_the_external_data_of_a_binary_and_of_its_text(binary: Path) 
 
 
 def test_deep_finds_what_only_onnx_knows(text: Path) -> None:
-    text.write_text(text.read_text().replace('"kernel_shape": [2, 2]', '"kernel_shape": [2, 2, 2]'))
+    text.write_text(text.read_text().replace('"transB": 1', '"transB": 0'))
     assert run("check", text).exit_code == 0
     result = run("check", "--deep", text)
     assert result.exit_code == 1
-    line = 1 + text.read_text().partition('{"op_type": "MaxPool"')[0].count("\n")
-    assert result.stdout.startswith(f"{text}:{line}:5: error[check-shapes]: (op_type:MaxPool, node name: /pool)")
+    line = 1 + text.read_text().partition('{"op_type": "Gemm"')[0].count("\n")
+    assert result.stdout.startswith(f"{text}:{line}:5: error[check-shapes]: (op_type:Gemm, node name: /fc)")
     assert result.stdout.count("\n") == 1
     (finding,) = json.loads(run("check", "--deep", "--json", text).stdout)
-    assert (finding["address"], finding["line"]) == ("/graph/node/2", line)
+    assert (finding["address"], finding["line"]) == ("/graph/node/4", line)
 
 
 @pytest.fixture

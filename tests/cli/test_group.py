@@ -86,6 +86,26 @@ def test_words_that_are_typed_for_a_command_lead_to_it(word: str, meant: str) ->
     assert meant in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("verify a.onnx b.onnx --rtol 0.1", "write --tolerance all=REL,ABS"),
+        ("run m.onnx --gpu", "write --provider cuda"),
+        ("diff a.onnx b.onnx --html r.html", "write -o report.html"),
+        ("convert m.onnx --format json", "write --to"),
+        ("optimize m.onnx --onnxsim -o s.onnx", "write -p onnxsim"),
+        ("optimize m.onnx onnxsim -o s.onnx", "write -p onnxsim"),
+        ("run m.onnx --shape 1,3,8,8", "write NAME=1,3,8,8"),
+        ("rewrite remove-node m.onnx x -o n.onnx", '"delete-node"'),
+        ("rewrite m.onnx prune -o n.onnx", "onnxjson rewrite prune m.onnx -o n.onnx"),
+    ],
+)
+def test_options_and_edits_of_other_programs_lead_to_those_of_this_one(line: str, meant: str) -> None:
+    result = run(*line.split())
+    assert result.exit_code == 2
+    assert meant in result.stderr
+
+
 def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
     said = run("convert", "m.onnx", "m.onnx.json")
     assert said.exit_code == 2

@@ -45,6 +45,23 @@ def test_json_is_the_form_json(binary: Path, words: list[str]) -> None:
     assert first.exit_code == second.exit_code == 0
 
 
+def test_json_of_a_command_that_writes_has_the_file(binary: Path) -> None:
+    place = binary.with_name("new.onnx.json")
+    result = run("convert", binary, "-o", place, "--json")
+    assert json.loads(result.stdout) == {"written": [str(place)], "remarks": [], "findings": []}
+    assert result.stderr == ""
+    assert run("convert", binary, "-o", "-", "--json").exit_code == 2
+
+
+def test_every_report_can_go_to_a_file(binary: Path) -> None:
+    place = binary.with_name("found.json")
+    assert run("find", binary, "Softmax", "-o", place).exit_code == 0
+    assert len(json.loads(place.read_text())) == 1
+    text = binary.with_name("findings.txt")
+    assert run("check", binary, "--select", "all", "-o", text).stdout == ""
+    assert "ONJ203" in text.read_text()
+
+
 def test_json_contradicts_another_form(binary: Path) -> None:
     result = run("diff", binary, binary, "--json", "--format", "html")
     assert result.exit_code == 2

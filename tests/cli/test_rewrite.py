@@ -116,11 +116,22 @@ def test_several_models_go_to_a_folder(binary: Path, text: Path) -> None:
     assert (alpha(folder / binary.name), alpha(folder / text.name)) == (0.25, 0.25)
 
 
+CHANGE = ("rewrite", "set-attribute", "op:LeakyRelu", "alpha", "0.25")
+
+
 def test_dry_run_shows_the_difference_and_writes_nothing(binary: Path) -> None:
     before = (binary.read_bytes(), binary.stat().st_mtime_ns)
     result = run("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.25", "--dry-run")
     assert result.exit_code == 0
     assert "attribute alpha: 0.01 -> 0.25" in result.stdout
+    assert "@/graph/node/1" not in result.stdout
+    assert "@/graph/node/1" in run(*CHANGE[:2], binary, *CHANGE[2:], "--dry-run", "-v").stdout
+    changed = binary.with_name("changed.onnx")
+    run(*CHANGE[:2], binary, *CHANGE[2:], "-o", changed)
+    assert run("diff", binary, changed).stdout.splitlines()[1:] == result.stdout.splitlines()[1:]
+    changed.unlink()
+    assert run(*CHANGE[:2], binary, *CHANGE[2:], "--dry-run", "-o", changed).exit_code == 0
+    assert not changed.exists()
     assert (binary.read_bytes(), binary.stat().st_mtime_ns) == before
     nothing = run("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.01", "--dry-run")
     assert nothing.stdout == ""
@@ -144,7 +155,6 @@ def test_what_is_there_already_leaves_the_file_alone(binary: Path) -> None:
         ("set-attribute M op:LeakyRelu alhpa 1 -i", 65, 'has no attribute "alhpa"; did you mean "alpha"?'),
         ("set-attribute M op:LeakyRelu alpha 1", 2, "-o OUT for a file, or -i to change MODEL itself"),
         ("set-attribute M op:LeakyRelu alpha 1 -i -o x", 2, "choose one of them"),
-        ("set-attribute M op:LeakyRelu alpha 1 -i --dry-run", 2, "--dry-run writes nothing"),
         ("set-attribute op:LeakyRelu alpha 1 -i", 2, "no model is named; write onnxjson rewrite"),
         ("set-attribute M --nod x -i", 2, "--nod"),
         ("-i set-attribute M op:LeakyRelu alpha 1", 2, "-i follows the edit: onnxjson rewrite EDIT MODEL... -i"),

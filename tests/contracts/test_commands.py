@@ -39,6 +39,17 @@ SEVERAL_MEANINGS = {"--base", "--input", "--to"}
 `resolve` takes a side, `check` and `gate` compare with a revision;
 `undo-save` goes to a version of a file, the others write a form."""
 
+WITHOUT_REPORT = {
+    *("demo", "edit", "mergetool", "tui"),  # talk with the user
+    *("completion", "help", "schema"),  # print a document
+    *("lsp", "mcp"),  # serve other programs
+    *("git check-inline", "git check-sync", "git install", "git uninstall"),  # hooks and settings of git
+}
+"""Commands without ``--json`` and ``-o``."""
+
+IN_PLACE = {"fmt", "resolve", "undo-save"}
+"""Commands that change a file and write no other."""
+
 ENTRIES = list(overview.ENTRIES.values())
 
 
@@ -133,12 +144,19 @@ def test_every_option_has_help_and_a_known_metavar(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_report_has_a_form_and_json_is_short_for_one(name: str) -> None:
     names = {each for option in _options(COMMANDS[name]) for each in option.opts}
-    assert ("--json" in names) == ("--format" in names)
+    assert ("--json" in names) or ("--format" not in names)
     assert ("--color" in names) == ("--no-pager" in names)
     if "--format" in names:
         (form,) = [each for each in _options(COMMANDS[name]) if "--format" in each.opts]
         assert isinstance(form.type, click.Choice)
         assert "json" in form.type.choices
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not isinstance(command, click.Group)])
+def test_every_command_that_reports_has_json_and_every_one_with_an_output_has_o(name: str) -> None:
+    names = {each for option in _options(COMMANDS[name]) for each in option.opts}
+    assert ("--json" in names) == (name not in WITHOUT_REPORT)
+    assert ("-o" in names) == (name not in WITHOUT_REPORT | IN_PLACE)
 
 
 def test_every_command_can_be_quiet() -> None:

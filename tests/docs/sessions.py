@@ -73,7 +73,6 @@ def run(command: str, folder: Path) -> str:
             [str(programs()), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         ),
         "HOME": str(folder.parent),
-        "XDG_STATE_HOME": str(folder.parent / "state"),
         "TMPDIR": str(folder.parent),
         "GIT_CONFIG_NOSYSTEM": "1",
         "LC_ALL": "C.UTF-8",

@@ -290,3 +290,14 @@ def test_definitions_replace_operators_in_bodies_and_those_that_are_redefined(te
     )
     inputs = sample_inputs(before)
     np.testing.assert_allclose(computed(before, inputs)[0], computed(workspace.model, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_nodes_that_an_older_version_cannot_express_are_listed_at_their_addresses_before() -> None:
+    model = model_of("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,4] x, int64[2] s) => (float[M,N] y) <float[4] w = {1, 1, 1, 1}> {
+            n = LayerNormalization (x, w)
+            a = Reshape <allowzero = 1> (n, s)
+            y = Reshape <allowzero = 1> (a, s)
+        }""")
+    with pytest.raises(EditError, match=r'"a" \(/graph/node/1\).*at 2 nodes \(/graph/node/1, /graph/node/2\)'):
+        apply(model, ConvertOpset(version=13))

@@ -51,7 +51,7 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[]", "1:1: found an empty list, expected a script"),
+        ("[]", "1:1: found edits, expected a script"),
         ("{}", '1:1: the key "format" is missing'),
         ('{"format": "onnxjson-rewrite/2", "edits": []}', "1:12: the format is"),
         ('{"format": "onnxjson-rewrite/1"}', "1:1: the script has no edits"),

@@ -68,7 +68,8 @@ def test_functions_and_names_of_any_kind_are_made_visible() -> None:
     """
     model = onnxjson.from_proto(parser.parse_model(text))
     assert outline_of(model).texts() == [
-        "x: float32[2]", "y = own::twice(own::twice(x)): float32[2]", "function own::twice(a)", "  a", "  b = a + a",
+        "x: float32[2]", "y = own::twice(own::twice(x)): float32[2]",
+        "function own::twice(a) -> b", "  a", "  b = a + a",
     ]  # fmt: skip
     hostile = Node(op_type="Relu\x1b[31m", input=("x\x1b]0;t\x07",), output=("y\u202e",), name="a\nb")
     shown = str(outline_of(Model(graph=Graph(node=(hostile,)))))

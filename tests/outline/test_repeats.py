@@ -30,7 +30,7 @@ def test_equal_layers_are_one_repeat_with_the_name_of_the_layers() -> None:
     found = outline(layers(3), K).lines[1:]
     assert [line.text for line in found] == ["repeat 3  layers.{i}  (h = x, out = h)"]
     assert found[0].repeat == 3
-    assert [line.text for line in found[0].lines] == ["h = h + Gelu(LayerNorm(h) @ a) @ b"]
+    assert [line.text for line in found[0].lines] == ["h = h + Gelu(LayerNorm(h) @ same a) @ same b"]
     assert [sorted(ref.position for ref in nodes) for nodes in found[0].rounds] == [
         [0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14],
     ]  # fmt: skip
@@ -41,7 +41,7 @@ def test_a_value_handed_on_keeps_its_name_and_the_rest_follows() -> None:
     assert found == [
         "h = Relu(x)",
         "repeat 4  layers.{i}",
-        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+        "  h = h + Gelu(LayerNorm(h) @ same a) @ same b",
         "out = Tanh(h)",
     ]
 
@@ -51,7 +51,7 @@ def test_values_of_single_rounds_that_later_lines_use_have_the_number_of_the_rou
     assert found == [
         "h = Relu(x)",
         "repeat 3  layers.{i}",
-        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+        "  h = h + Gelu(LayerNorm(h) @ same a) @ same b",
         "out = h * (h[0] * h[1])",
     ]
 
@@ -61,7 +61,7 @@ def test_a_first_value_that_is_used_later_has_its_own_name() -> None:
     assert found == [
         "h = Relu(x)",
         "repeat 3  layers.{i}  (y = h)",
-        "  y = y + Gelu(LayerNorm(y) @ a) @ b",
+        "  y = y + Gelu(LayerNorm(y) @ same a) @ same b",
         "out = h * y",
     ]
 
@@ -74,7 +74,12 @@ def test_numbers_that_differ_from_round_to_round_are_listed() -> None:
         ]
     )
     found = lines(f"y = Softmax(x) {text} out = Relu(m2)", K)
-    assert found == ["h = Softmax(x)", "repeat 3", "  h = h + LeakyRelu(h, alpha=(0.1, 0.2, 0.3)) @ a", "out = Relu(h)"]
+    assert found == [
+        "h = Softmax(x)",
+        "repeat 3",
+        "  h = h + LeakyRelu(h, alpha=(0.1, 0.2, 0.3)) @ same a",
+        "out = Relu(h)",
+    ]
 
 
 def test_a_round_that_differs_stays_apart() -> None:
@@ -83,7 +88,7 @@ def test_a_round_that_differs_stays_apart() -> None:
         "h = x + Gelu(LayerNorm(x) @ a) @ b",
         "h = h + Relu(LayerNorm(h) @ a) @ b",
         "repeat 3  layers.{i}  (out = h)",
-        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+        "  h = h + Gelu(LayerNorm(h) @ same a) @ same b",
     ]
 
 
@@ -140,7 +145,7 @@ def test_rounds_of_convolutions_of_different_kinds_stay_rounds() -> None:
 
 def test_short_chains_of_convolutions_have_one_line() -> None:
     found = lines("a = Conv(x, k) out = Conv(a, up)", CONVOLUTIONS, "float[1,8,9,9] x", "float[1,16,7,7] out")
-    assert found == ["out = Conv(Conv(x, 3x3, out=8), 1x1, out=16): float32[1,16,7,7]"]
+    assert found == ["out = Conv(Conv(x, 3x3, out=8, pad=0), 1x1, out=16): float32[1,16,7,7]"]
 
 
 def test_names_in_a_graph_inside_differ_from_those_around_it() -> None:
@@ -296,3 +301,44 @@ def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
         "  z = GatherElements(GatherElements(z, y[1]), y[1])",
         "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",
     ]
+
+
+def stages(counts: Sequence[int]) -> str:
+    """Nodes of stages with so many layers, each stage after a product."""
+    text, value = "", "x"
+    for stage, count in enumerate(counts):
+        text += f"p{stage} = MatMul({value}, a) t{stage} = Softmax(p{stage}) f{stage} = Mul(t{stage}, {value}) "
+        value = f"f{stage}"
+        for layer in range(count):
+            at = f"{stage}_{layer}"
+            text += f"n{at} = LayerNormalization({value}, s) g{at} = Gelu(n{at}) v{at} = MatMul(g{at}, b) "
+            text += f"w{at} = Tanh(v{at}) r{at} = Add({value}, w{at}) e{at} = Mul(r{at}, r{at}) "
+            text += f"c{at} = Concat<axis = 0>(e{at}, r{at}, e{at}) o{at} = ReduceMax<keepdims = 1>(c{at}) "
+            value = f"o{at}"
+    return f"{text} out = Sigmoid({value})"
+
+
+def test_stages_with_other_numbers_of_layers_are_one_repeat() -> None:
+    found = outline(stages([2, 4, 3]), K)
+    assert found.texts()[1:] == [
+        "repeat 3  (h = x)",
+        "  y = h * Softmax(h @ same a)",
+        "  repeat (2, 4, 2)  (h = y)",
+        "    z = h + Tanh(Gelu(LayerNorm(h)) @ same b)",
+        "    u = z * z",
+        "    h = ReduceMax(Concat(u, z, u, axis=0))",
+        "h = h + Tanh(Gelu(LayerNorm(h)) @ b)",  # the last layer is followed by something else
+        "z = h * h",
+        "out = Sigmoid(ReduceMax(Concat(z, h, z, axis=0))): float32[2,6,8]",
+    ]
+    outer = found.lines[1]
+    (inner,) = [line for line in outer.lines if line.repeat > 1]
+    assert (outer.repeat, inner.repeat, [len(nodes) for nodes in inner.rounds]) == (3, 8, [8] * 8)
+    assert sorted(ref.position for ref in outer.nodes) == list(range(73))
+    assert read_back(found) == []
+
+
+def test_a_layer_between_that_later_lines_use_is_told_apart() -> None:
+    text = stages([2, 4, 3]).replace(" out = Sigmoid(", " kept = Max(o1_1, o2_1) end = Sigmoid(")
+    found = lines(f"{text} out = Sub(end, kept)", K)
+    assert found[-1] == "out = z - Max(h[1][1], h)"

@@ -41,6 +41,10 @@ SQUARES = "p = Pow(x, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a)
 SCORES = "t = Transpose <perm = [0, 1, 3, 2]> (z) s = MatMul(x, t) "
 SCALED = "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
 ROTATED = "a = Slice(x, four, end, last) b = Slice(x, first, four, last) n = Neg(a) "
+NEIGHBOURS = (
+    "a = Slice(x, first, end, last) b1 = Slice(x, four, end, last) n = Neg(b1) p = Unsqueeze(n, last) "
+    "q = Unsqueeze(a, last) "
+)
 
 
 class Case(NamedTuple):
@@ -116,6 +120,10 @@ CASES = {
     "rotary-embedding": Case(
         ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
         ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
+    ),
+    "rotary-embedding-interleaved": Case(
+        NEIGHBOURS + "r = Concat <axis = -1> (p, q) t = Reshape(r, eight) f = Mul(t, v) e = Mul(x, v) y = Add(e, f)",
+        NEIGHBOURS + "r = Concat <axis = -1> (q, p) t = Reshape(r, eight) f = Mul(t, v) e = Mul(x, v) y = Add(e, f)",
     ),
     "conv-batch-norm": Case(
         "o = Conv(x, k) y = BatchNormalization(o, c, c, c, c)", "o = Relu(x) y = BatchNormalization(o, c, c, c, c)"

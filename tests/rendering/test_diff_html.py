@@ -100,8 +100,8 @@ def test_each_changed_pattern_is_drawn_before_and_after(found: Page) -> None:
     assert drawings == [
         "before: none of its nodes", "after: Gelu",
         "before: Conv, BatchNormalization", "after: Conv",
-        "before: Identity", "after: none of its nodes",
         "before: MatMul, Add", "after: Gemm",
+        "before: Identity", "after: none of its nodes",
     ]  # fmt: skip
 
 

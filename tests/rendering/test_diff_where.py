@@ -14,6 +14,7 @@ from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.gate_comment import change_words
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.rendering.reports import diff_json
+from tests.editing.graphs import model_of
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
 from tests.outline.written import model
 
@@ -146,3 +147,26 @@ def test_an_option_in_one_of_two_equal_calls_of_a_line_is_counted() -> None:
 
     (event,) = report(onnxjson.diff(twice(0.1), twice(0.2)), "a", "b").events
     assert event.where == "in 3 of 6 places: LeakyRelu.alpha 0.1 -> 0.2"
+
+
+def test_numbered_parts_that_are_gone_are_told_first() -> None:
+    base = _network({}, {})
+    assert base.graph is not None
+    last, before = base.graph.node[-1].output[0], [f"z_{_LAYERS - 2}"]
+    kept = [node for node in base.graph.node if not (node.name or "").startswith(f"/layers.{_LAYERS - 1}/")]
+    nodes = [msgspec.structs.replace(node, output=(last,)) if [*node.output] == before else node for node in kept]
+    target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=tuple(nodes)))
+    shown = report(onnxjson.diff(base, target), "a", "b")
+    assert shown.layers == ("layers: 3 -> 2",)
+    assert change_words(shown)[0] == "`layers: 3 -> 2`"
+    assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
+
+
+def test_cleanup_is_told_last() -> None:
+    text = "g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1, 2, 3, 4}> {nodes}"
+    nodes = "{ a = Identity(x) b = Identity(a) c = MatMul(b, w) d = Neg(c) y = Relu(d) }"
+    base = model_of(text.replace("{nodes}", nodes))
+    target = model_of(text.replace("{nodes}", "{ c = MatMul(x, w) y = Relu(c) }"))
+    words = change_words(report(onnxjson.diff(base, target), "a", "b"))
+    assert "Neg" in words[0]
+    assert "Identity" in words[1]

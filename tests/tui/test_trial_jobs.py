@@ -38,7 +38,7 @@ class Job(NamedTuple):
 
     name: str
     first: int | None
-    """Keys when it was tried for the first time; None if it was impossible."""
+    """Keys when it was tried for the first time; None if it was impossible, or not tried (19 to 28)."""
     most: int
     typed: str
     is_done: Done
@@ -102,6 +102,19 @@ JOBS: Final = (
     Job("18 last node of many", 1, 1, "G", _at(1399), "many.onnx", "Z"),
     Job("18 filter many", 2, 2, "f“op:Relu”⏎", _shows("nodes of filter op:Relu"), "many.onnx"),
     Job("18 rename in many", 5, 3, "r2“scores”⏎", _count("output:scores", 1), "many.onnx"),
+    Job("19 what the network is", None, 0, "", _shows("repeat 6 layers.{i}", "Attention(", "LayerNorm(")),
+    Job("20 how many nodes an attention has", None, 2, "/“repeat:layers[0] block:Attention”⏎", _shows("of 604 nodes")),
+    Job("21 the nodes of a line", None, 1, "z", _shows("Embedding(", " Gather ")),
+    Job("22 all nodes, and lines again", None, 2, "ZZ", _shows("repeat 6 layers.{i}")),
+    Job("23 the nodes of all attentions", None, 2, "f“block:Attention”⏎", _shows("nodes of filter block:Attention")),
+    Job("24 an attribute in one layer", None, 2, ":“set-attribute 'repeat:layers[2] op:Softmax' axis 2”⏎",
+        _shows("undo 1")),
+    Job("25 the type of a value that no one states", None, 2, "/“query/Add”⏎", _shows("f32[batch,?,24]")),
+    Job("26 an edit that breaks a node, all the same", None, 4, "ee“[0,0,1,3]”⏎⏎", _shows("undo 1"),
+        begin="/transpose⏎"),
+    Job("27 what it breaks", None, 5, "ee“[0,0,1,3]”⏎⏎⟨f5⟩", _shows("[Problems"), begin="/transpose⏎"),
+    Job("28 beside the model of another exporter", None, 3, "c“other.onnx”⏎v", _shows("m.onnx", "other.onnx", "Conv"),
+        "mobile_ts.onnx"),
 )  # fmt: skip
 
 
@@ -134,7 +147,7 @@ def _model(name: str) -> Model:
 def test_a_job_takes_no_more_keys_than_at_first(job: Job) -> None:
     onnxjson.save(_model(job.model), "m.onnx")
     pressed, count = presses(job.typed)
-    print(f"{job.name:<52} {job.first or 'impossible':>10} {count:>3}")
+    print(f"{job.name:<52} {job.first or '-':>10} {count:>3}")
     assert count == job.most <= (job.first or count)
 
     async def go() -> None:
@@ -155,5 +168,6 @@ def test_a_job_takes_no_more_keys_than_at_first(job: Job) -> None:
 
 
 def test_seven_jobs_take_fewer_keys() -> None:
-    fewer = {job.name.split()[0] for job in JOBS if job.first is None or job.most < job.first}
+    tried = [job for job in JOBS if int(job.name.split()[0]) <= 18]
+    fewer = {job.name.split()[0] for job in tried if job.first is None or job.most < job.first}
     assert len(fewer) >= 7, fewer

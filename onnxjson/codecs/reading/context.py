@@ -1,7 +1,8 @@
 """Place and Context: the position of a tree in its document, and the collector of findings about it."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree
 from onnxjson.model.conflicts import Conflict
@@ -117,12 +118,24 @@ class Context:
             return
         if tree is None:
             hint = "leave out the key of an absent field"
+        elif fits.startswith("a list") and isinstance(tree, str | int | float):
+            hint = hint or f"write {_as_list(tree)}"
         self.error(place, "wrong-type", f"found {describe(tree)}, expected {fits}", hint)
 
     def unknown_key(self, key: str, place: Place, fits: Iterable[str], owner: str) -> None:
         """Add an error about a key that `owner` does not have; `place` is that of the value of the key."""
         shown = visible(key)
         self.error(place, "unknown-key", f'{owner} has no key "{shown}"', self.nearest(key, fits), on_key=True)
+
+
+_USES: Final = {
+    "onnxjson/1": "this is a model; name it where the command expects MODEL",
+    "onnxjson-patch/1": "this is a patch; `onnxjson apply FILE MODEL -o OUT` applies it",
+    "onnxjson-rewrite/1": "this is a script of edits; `onnxjson apply FILE MODEL -o OUT` applies it",
+    "onnxjson-recipe/1": "this is a recipe; `onnxjson optimize MODEL --recipe FILE -o OUT` runs it",
+    "onnxjson-rule/1": "this is a rule; `onnxjson find MODEL --rules FILE` runs it",
+}
+"""What to do with a text of another format."""
 
 
 def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGuard[dict[str, Tree]]:
@@ -136,11 +149,24 @@ def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGu
     elif not isinstance(declared, str):
         context.wrong_type(declared, ROOT.at("format"), f'"{expected}"')
     elif declared != expected:
-        message = f'the format is "{visible(declared)}"; this version of onnxjson reads "{expected}"'
         is_newer = declared.startswith(expected.partition("/")[0] + "/")
-        hint = "a newer onnxjson may read it" if is_newer else f"{what} is expected here"
+        message = f'the format is "{visible(declared)}"; this version of onnxjson reads "{expected}"'
+        if declared in _USES:
+            message = f'the format is "{declared}", expected "{expected}"'
+        hint = _USES.get(declared, f"{what} is expected here")
+        hint = f'a newer onnxjson may read it, else write "{expected}"' if is_newer else hint
         context.error(ROOT.at("format"), "other-format", message, hint)
     return declared == expected
+
+
+def _as_list(tree: str | float) -> str:
+    """The list that is meant by a value, or by a text such as ``1,3,8``."""
+    text = f"[{str(tree).strip('[]() ')}]"
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        text = f"[{json.dumps(tree, ensure_ascii=False)}]"
+    return visible(text, 80)
 
 
 def describe(tree: Tree) -> str:

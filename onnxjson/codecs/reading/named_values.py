@@ -24,13 +24,16 @@ TAGS: Final[dict[str, int]] = {
 }
 
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH = 1, 2, 3, 4, 5
-_INTS, _STRINGS = 7, 8
+_FLOATS, _INTS, _STRINGS = 6, 7, 8
 _FITS: Final = {
     _FLOAT: "a number", _INT: "a whole number", _STRING: "a string", _TENSOR: "a tensor", _GRAPH: "a graph",
-    6: "a list of numbers", _INTS: "a list of whole numbers", _STRINGS: "a list of strings", 9: "a list of tensors",
-    10: "a list of graphs", 11: "a sparse tensor", 12: "a list of sparse tensors", 13: "a type",
+    _FLOATS: "a list of numbers", _INTS: "a list of whole numbers", _STRINGS: "a list of strings",
+    9: "a list of tensors", 10: "a list of graphs", 11: "a sparse tensor", 12: "a list of sparse tensors", 13: "a type",
     14: "a list of types",
 }  # fmt: skip
+
+_SHORT: Final = 100
+"""Characters of a text up to which it is read as numbers, for a hint."""
 
 Pairs = tuple[StringStringEntry, ...]
 
@@ -73,10 +76,21 @@ def _read_value(
         if tree is not UNREADABLE:
             what = f'"{visible(name)}" of {visible(op_type)} must be {ATTRIBUTE_TYPE_NAMES[number]}, {_FITS[number]}'
             hint = _tensor_hint(tree) if number == _TENSOR else ""
-            hint = hint or _tag_hint(tree, "for another type, tag it:")
+            hint = hint or _plain_hint(number, tree) or _tag_hint(tree, "for another type, tag it:")
             context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", hint)
         return None
     return _with_payload(name, number, tree, place, context)
+
+
+def _plain_hint(number: int, tree: Tree) -> str:
+    """How to write numbers that are in quotes, or one that should be a list; "" for other values."""
+    text = tree if isinstance(tree, str) else str(tree) if isinstance(tree, int | float) else ""
+    text = f"[{text.strip('[]()')}]" if number in (_FLOATS, _INTS) else text
+    try:
+        fits = 0 < len(text) <= _SHORT and _fits(number, json.loads(text))
+    except ValueError:
+        return ""
+    return f"write {visible(text)}" if fits else ""
 
 
 def _read_tagged(name: str, tag: str, tree: Mapping[str, Tree], place: Place, context: Context) -> Attribute | None:

@@ -203,6 +203,12 @@ class _Scanner:
         top.state = "comma" if top.bracket else "end"
 
     def _key(self, token: Token, top: _Open) -> None:
+        if token.kind == "{" and self._stack[-2].bracket == "[" and self._lacks("}"):
+            self._unclosed(top, token.start, "the next `{`", "add `}` before the comma there")
+            self._stack.pop()
+            self._stack[-1].state = "value"
+            self._open(token, self._stack[-1])
+            return
         top.state = "colon"
         top.key = None
         if not token.is_key:
@@ -263,12 +269,11 @@ class _Scanner:
         self._name(key, start, around)
         return True
 
-    def _unclosed(self, top: _Open, before: int, what: str) -> None:
+    def _unclosed(self, top: _Open, before: int, what: str, hint: str = "") -> None:
         if self.is_whole:
             message = f"this `{top.bracket}` is not closed before {what}"
-            self.tokens.mistakes.append(
-                Mistake(top.start, "unclosed-bracket", message, f"add `{_CLOSING[top.bracket]}`", before)
-            )
+            hint = hint or f"add `{_CLOSING[top.bracket]}`"
+            self.tokens.mistakes.append(Mistake(top.start, "unclosed-bracket", message, hint, before))
 
     def _lacks(self, closing: str) -> bool:
         """Whether the text has too few of a closing bracket, and not too many of the other one."""

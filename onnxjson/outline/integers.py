@@ -1,0 +1,70 @@
+"""Small integers that exporters compute from constants, such as the padding of each axis; nothing else is computed."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson.model.document import Node
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.tensors import to_numpy
+from onnxjson.outline.flow import Flow, operator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST: Final = 64
+"""Elements up to which integers are computed."""
+
+_STEPS: Final = 16
+"""Nodes in a row that are followed."""
+
+
+def integers(flow: Flow, name: str) -> list[int] | None:
+    """Return the elements of a value of integers that is computed from constants by moving them; None for others."""
+    if (elements := flow.elements(name)) is not None:  # without numpy, whose import takes 0.1 s
+        return list(elements) if all([type(each) is int for each in elements]) else None
+    try:
+        array = _array(flow, name, _STEPS)
+    except (OnnxJsonError, LookupError, TypeError, ValueError, OverflowError):  # a model that no runtime could run
+        return None
+    return None if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
+
+
+def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
+    import numpy
+
+    elements, dims = flow.elements(name), flow.dims(name)
+    if elements is not None and dims is not None:
+        return numpy.array(elements).reshape([int(each or 0) for each in dims])
+    position = flow.producer(name)
+    if position < 0 or not steps or not flow.is_constant(position):
+        return None
+    node = flow.nodes[position]
+    inputs = [_array(flow, each, steps - 1) for each in node.input if each]
+    known = [each for each in inputs if each is not None and each.size <= _MOST]
+    return _moved(node, known) if len(known) == len(inputs) > 0 else None
+
+
+def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
+    import numpy
+
+    given = {each.name: each for each in node.attribute}
+    first, *rest = arrays
+    kind = operator(node)
+    if kind in ("Cast", "Identity"):
+        return first
+    if kind == "Concat":
+        return numpy.concatenate(arrays, int(given["axis"].i or 0))
+    if kind == "ConstantOfShape" and first.prod() <= _MOST:
+        value = given["value"].t if "value" in given else None
+        return numpy.full(first.tolist(), 0 if value is None else to_numpy(value).item())
+    if kind == "Reshape" and rest and rest[0].all():
+        return first.reshape(rest[0].tolist())
+    if kind == "Transpose":
+        return first.transpose(list(given["perm"].ints or ()) if "perm" in given else None)
+    if kind == "Slice" and len(rest) in (3, 4):
+        kept = [slice(None)] * first.ndim
+        for start, end, axis, step in zip(
+            *[each.tolist() for each in (*rest, numpy.ones_like(rest[0]))[:4]], strict=True
+        ):
+            kept[axis] = slice(start, None if step < 0 and end < -first.shape[axis] else end, step)
+        return first[tuple(kept)]
+    return None

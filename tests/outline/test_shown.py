@@ -1,0 +1,206 @@
+"""What is not usual is shown: no line hides a computation or calls it what it is not."""
+
+import pytest
+from msgspec.structs import replace
+
+from onnxjson.outline.lines import outline_of
+from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
+from tests.outline.written import lines, model
+
+MORE = (
+    f"{WEIGHTS}, float[8,4] half3 = ., float five = {{5.0}}, float low = {{-5.0}}, float cap = {{30.0}}, "
+    f"float[6,6] slope = {{{', '.join(['0.5'] * 36)}}}, int64[4] tiles = {{1, 2, 1, 1}}, int64[1] last = {{-1}}, "
+    "float[6] g = ., float[4] g4 = ., float[6,6,1] one = ., float[6,6,3] three = ., float[2,6,1] down = ., "
+    "float[6,2,1] up = ., float[16,16] wide = ., float half_one = {0.5}, int64[1] zeroth = {0}, int64 first = {1}"
+)
+SCORES = "s = MatMul(q, k) t = Mul(s, scale)"
+INPUTS = "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1"
+
+
+@pytest.mark.parametrize(
+    ("between", "arguments"),
+    [
+        ("u = Where(c1, t, far) p = Softmax(u)", "mask=c1, heads=2"),
+        ("u = Where(c1, far, t) p = Softmax(u)", "mask=not c1, heads=2"),
+        ("n = Where(c1, far, zero) u = Add(t, n) p = Softmax(u)", "mask=not c1, heads=2"),
+        ("u = Where(c1, t, zero) p = Softmax(u)", ""),  # no mask: the step keeps a weight
+        ("n = Where(c1, five, zero) u = Add(t, n) p = Softmax(u)", "mask=Where(c1, 5, 0), heads=2"),
+        ("u = Clip(t, low, five) p = Softmax(u)", "heads=2, clip=[-5,5]"),
+        ("u = Max(t, low) p = Softmax(u)", "heads=2, min=-5"),
+        ("n = Add(t, m) u = Clip(n, low, five) p = Softmax(u)", ""),  # bounds what a mask made low
+        ("u = Max(t, m) p = Softmax(u)", ""),
+        ("n = Tanh(t) u = Mul(n, cap) p = Softmax(u)", "heads=2, softcap=30"),
+        ("u = Add(t, slope) p = Softmax(u)", "bias=slope, heads=2"),
+        ("n = Add(t, slope) u = Mul(n, scale) p = Softmax(u)", ""),  # scales the bias, too
+        ("h = Shape(x) n = Gather(h, first) f = Cast<to = 1>(n) l = Log(f) u = Mul(t, l) p = Softmax(u)", ""),
+        ("n = Softmax(t) p = Softmax(n)", ""),
+        ("n = Softmax(t) p = Mul(n, scale)", ""),
+        ("n = ReduceMax(t, last) u = Sub(t, n) p = Softmax(u)", ""),
+    ],
+)
+def test_scores_of_an_attention_are_those_that_its_arguments_say(between: str, arguments: str) -> None:
+    found = "".join(lines(f"{SPLIT} {SCORES} {between} {JOIN}", MORE, INPUTS))
+    assert f"Attention(x, {arguments}) @ wo" in found if arguments else "Attention" not in found
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("MatMul(x, wk)", "Identity(a)"), "out = Attention(h, h, x @ wv, heads=2) @ wo"),  # one projection for two
+        (("wk)", "wq)"), "h = Attention(x @ wq, x @ wq, x @ wv, heads=2)"),  # two, with one weight
+        (("wv)", "wk)"), "h = Attention(x @ wq, x @ wk, x @ wk, heads=2)"),
+    ],
+)
+def test_projections_that_share_a_weight_are_shown(change: tuple[str, str], line: str) -> None:
+    assert line in lines(f"{SPLIT.replace(*change)} {SCORES} p = Softmax(t) {JOIN}", MORE)
+
+
+def test_heads_that_are_tiled_are_no_groups() -> None:
+    keys = "b = MatMul(x, half) b4 = Reshape(b, joint) b5 = Transpose<perm = [0, 2, 1, 3]>(b4) bt = Tile(b5, tiles)"
+    values = "c = MatMul(x, half3) c4 = Reshape(c, joint) c5 = Transpose<perm = [0, 2, 1, 3]>(c4) v = Tile(c5, tiles)"
+    text = f"{SPLIT.splitlines()[1]} {keys} k = Transpose<perm = [0, 1, 3, 2]>(bt) {values}"
+    found = lines(f"{text} {SCORES} p = Softmax(t) {JOIN}", MORE)
+    assert sum(["Tile(" in line for line in found]) == 2
+    assert not any(["heads=" in line for line in found])
+
+
+def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> None:
+    text = SPLIT.replace("q = Transpose", "q0 = Transpose").replace(
+        "k = Transpose<perm = [0, 2, 3", "k0 = Transpose<perm = [0, 2, 1"
+    )
+    text = text.replace("1, 1]>(b4)", "1, 3]>(b4)") + "q = RMSNormalization<epsilon = 0.1>(q0, g4) "
+    text += "k1 = RMSNormalization<epsilon = 0.1>(k0, g4) k = Transpose<perm = [0, 1, 3, 2]>(k1)"
+    typed = "float[2,2,6,4] q0, float[2,2,6,4] q, float[2,2,6,4] k0, float[2,2,6,4] k1, float[2,2,4,6] k"
+    found = lines(f"{text} {SCORES} p = Softmax(t) {JOIN}", f"{MORE}, {typed}")
+    assert found == ["out = Attention(x, heads=2, qk_norm=RMSNorm(eps=0.1)) @ wo"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("out = Dropout(x, half_one, c)", "Dropout(x, 0.5, c)"),
+        ("d = Dropout(x, half_one, no) out = Relu(d)", "Relu(x)"),
+        ("out, a, b = BatchNormalization<training_mode = 1>(x, g, g, g, g)", "BatchNorm(x, training_mode=1)"),
+        ("w = Relu(y) out = Conv(x, w)", "Conv(x, Relu(y))"),
+        ("out = InstanceNormalization(x, z, z)", "InstanceNorm(x, z, z)"),
+        ("out = GroupNormalization<num_groups = 3>(x, g, g)", "GroupNorm(x, num_groups=3)"),
+        (
+            (
+                "c1 = Conv(x, one) n = BatchNormalization(c1, g, g, g, g) r = Relu(n) "
+                "out = BatchNormalization(r, g, g, g, g)"
+            ),
+            "Conv(x, 1, out=6, bn, act=relu, bn)",
+        ),
+        ("c1 = Conv(x, one) out = LeakyRelu<alpha = 0.3>(c1)", "Conv(x, 1, out=6, act=leakyrelu(alpha=0.3))"),
+        ('c1 = Conv(x, one) out = Gelu<approximate = "tanh">(c1)', "Conv(x, 1, out=6, act=gelu(approximate=tanh))"),
+        ("p = Pad(x, channels) out = Conv(p, one)", "Conv(Pad(x, [0,1,0,0,1,0]), 1, out=6)"),
+        ("p = Pad(x, sides) out = Conv(p, three)", "Conv(x, 3, out=6, pad=2)"),
+        ("out = Conv<pads = [1, 1]>(x, three)", "Conv(x, 3, out=6)"),
+        ("out = Conv(x, three)", "Conv(x, 3, out=6, pad=0)"),
+        (
+            'p = Pad<mode = "reflect">(x, sides) out = Conv(p, one)',
+            "Conv(Pad(x, [0,0,2,0,0,2], mode=reflect), 1, out=6)",
+        ),
+        ("out = MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)", "MaxPool(x, 2, stride=2, ceil_mode=1)"),
+        ("out = Gather<axis = 1>(wide, ids)", "Gather(wide, ids, axis=1)"),
+        ("n = IsNaN(x) f = Where(n, zero, x) out = Relu(f)", "Relu(Where(IsNaN(x), 0, x))"),
+        (
+            "r = Reshape(x, mixed) f = MatMul(r, wide) out = Reshape(f, back)",
+            "Reshape(Reshape(x, [6,16]) @ wide, [2,6,8])",
+        ),
+        (
+            "a = ReduceMean(x, ones) d = Conv(a, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) out = Mul(x, s)",
+            "x * Conv(h, 1, out=6, act=sigmoid)",
+        ),
+        (
+            (
+                "a = GlobalAveragePool(x) d = Conv(a, down) r = Relu(d) u = Conv(r, up) "
+                "s = HardSigmoid<alpha = 0.3>(u) out = Mul(x, s)"
+            ),
+            "SqueezeExcite(x, gate=hardsigmoid(alpha=0.3))",
+        ),
+    ],
+)
+def test_attributes_and_operands_that_are_not_usual_are_shown(nodes: str, line: str) -> None:
+    weights = f"{MORE}, int64[6] channels = {{0, 1, 0, 0, 1, 0}}, int64[6] sides = {{0, 0, 2, 0, 0, 2}}, "
+    weights += "bool no = {0}, int64[2] mixed = {6, 16}, int64[3] back = {2, 6, 8}, int64[1] ones = {1}"
+    inputs = "float[2,6,8] x, float[6,6,1] y, float[6] z, bool c, int64[4] ids"
+    assert lines(nodes, weights, inputs)[-1] == f"out = {line}"
+
+
+def test_a_resize_shows_its_sizes_or_scales() -> None:
+    text, weights = "y = Resize(x, , scales) out = Relu(y)", "float[3] scales = {1.0, 1.0, 3.0}"
+    assert lines(text, weights) == ["out = Relu(Resize(x, scales=[1,1,3]))"]
+    assert lines(text.replace(" out = Relu(y)", "").replace("y =", "out ="), weights) == ["out = Resize(x, [2,6,8])"]
+
+
+def test_a_softmax_of_an_old_opset_is_over_all_axes_from_its_own_on() -> None:
+    written = model("out = Softmax<axis = 1>(x)")
+    old = replace(written, opset_import=(replace(written.opset_import[0], version=11),))
+    assert outline_of(old).texts()[1] == "out = Softmax(x, axes=1:): float32[2,6,8]"
+
+
+@pytest.mark.parametrize(
+    ("turned", "name"),
+    [("odd, even", "rope(x, c, s, interleaved)"), ("even, odd", "Neg")],
+)
+def test_a_rotation_of_neighbours_is_interleaved(turned: str, name: str) -> None:
+    negated, other = turned.split(", ")
+    text = (
+        "even = Slice(x, zeroth, end, last, step) odd = Slice(x, begin, end, last, step) "
+        f"n = Neg({negated}) a = Unsqueeze(n, last) b = Unsqueeze({other}, last) f = Concat<axis = -1>(a, b) "
+        "t = Reshape(f, back) p = Mul(x, c) q = Mul(t, s) out = Add(p, q)"
+    )
+    weights = (
+        f"{MORE}, int64[1] begin = {{1}}, int64[1] end = {{8}}, int64[1] step = {{2}}, int64[3] back = {{2, 6, 8}}"
+    )
+    assert name in "".join(lines(text, weights, "float[2,6,8] x, float[6,8] c, float[6,8] s"))
+
+
+def test_angles_from_constants_are_not_shown() -> None:
+    text = (
+        "front = Slice(x, zeroth, middle, last) back = Slice(x, middle, end, last) n = Neg(back) "
+        "t = Concat<axis = -1>(n, front) p = Mul(x, c) q = Mul(t, s) out = Add(p, q)"
+    )
+    weights = f"{MORE}, int64[1] middle = {{4}}, int64[1] end = {{8}}, float[6,8] c = ., float[6,8] s = ."
+    assert lines(text, weights) == ["out = rope(x)"]
+
+
+def test_a_rounding_to_other_than_8_bits_is_not_called_so() -> None:
+    text = "q = QuantizeLinear(x, scale, zero16) y = DequantizeLinear(q, scale, zero16) out = Relu(y)"
+    assert "QuantizeLinear(x, 0.5, 0)" in lines(text, f"{MORE}, int16 zero16 = {{0}}")[0]
+    assert lines(text.replace("16", "8"), f"{MORE}, int8 zero8 = {{0}}") == ["out = Relu(q8(x))"]
+
+
+def test_outputs_of_graphs_inside_are_in_their_order() -> None:
+    text = """
+    a, b = If (c) <
+        then_branch = t () => (float[2,6,8] p, float[2,6,8] q) { p = Relu(x) q = Tanh(x) },
+        else_branch = f () => (float[2,6,8] q1, float[2,6,8] p1) { p1 = Relu(x) q1 = Tanh(x) }>
+    out = Sub(a, b)
+    """
+    found = lines(text, inputs="float[2,6,8] x, bool c")
+    assert [line.strip() for line in found if "->" in line] == ["then_branch -> p, q:", "else_branch -> q1, p1:"]
+
+
+def test_of_many_operands_some_are_named_and_the_rest_counted() -> None:
+    parts = [f"float[2,6,8] i{number}" for number in range(20)]
+    text = f"out = Concat<axis = 0>({', '.join([part.split()[1] for part in parts])})"
+    assert lines(text, inputs=", ".join(parts)) == ["out = Concat(i0, i1, i2, i3, i4, i5, i6, i7, and 12 more, axis=0)"]
+
+
+def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolution() -> None:
+    text = (
+        "z = ConstantOfShape<value = int64[1] {0}>(four) all = Concat<axis = 0>(sides, z) "
+        "pairs = Reshape(all, two_each) turned = Slice(pairs, from_end, to_start, zeroth, last) "
+        "t = Transpose<perm = [1, 0]>(turned) flat = Reshape(t, last) pads = Cast<to = 7>(flat) p = Pad(x, pads) "
+        "out = Conv(p, three)"
+    )
+    weights = (
+        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{3, 2}}, "
+        "int64[1] from_end = {-1}, int64[1] to_start = {-9223372036854775807}"
+    )
+    assert lines(text, weights) == ["out = Conv(x, 3, out=6)"]
+    assert lines(text.replace("(four)", "(four_)"), weights, "float[2,6,8] x, int64[1] four_") != [
+        "out = Conv(x, 3, out=6)"
+    ]
