@@ -85,9 +85,10 @@ def take_away(libraries: Sequence[str] = ("numpy", "onnx.checker", "onnxruntime"
     # What the library itself calls when it does its work here.
     subprocess._PopenSelector = selectors.SelectSelector  # type: ignore[attr-defined]
     subprocess.Popen.kill = lambda self: held[0](self.pid, held[1])  # type: ignore[method-assign]
-    shutil._use_fd_functions = False  # type: ignore[attr-defined]
-    if hasattr(shutil, "_rmtree_impl"):
-        shutil._rmtree_impl = shutil._rmtree_unsafe
+    library: Any = shutil
+    library._use_fd_functions = False
+    if hasattr(library, "_rmtree_impl"):
+        library._rmtree_impl = library._rmtree_unsafe
     tempfile.gettempdir()
     for name in OF_OS:
         if hasattr(os, name):

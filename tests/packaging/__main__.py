@@ -12,7 +12,6 @@ Needs the extra ``release`` and a package index. It ends with 1 after the first 
 import argparse
 import os
 import pty
-import re
 import select
 import subprocess
 import sys
@@ -154,18 +153,17 @@ def use_extras(programs: Path, folder: Path) -> None:
 
 
 def compare_installations(wheel: Path, names: Sequence[str], python: str | None) -> None:
-    """Print the size of wheels, and what a cold installation of each takes, in seconds and megabytes."""
+    """Print what a cold installation of each takes with uv, in seconds and megabytes."""
     for what in (str(wheel), *names):
         with tempfile.TemporaryDirectory() as temporary:
             programs = environment_for(python, Path(temporary, "env"))
             empty = _size(programs.parent)
-            run([programs / "pip", "download", "-q", "--no-cache-dir", "--no-deps", "-d", temporary, what])
-            (file,) = Path(temporary).glob("*.whl")
             start = time.monotonic()
-            install(programs, what)
+            uv = Path(sys.executable).with_name("uv")
+            run([uv, "pip", "install", "--quiet", "--no-cache", "--python", programs / "python", what])
             seconds, size = time.monotonic() - start, _size(programs.parent) - empty
-            sizes = f"wheel {file.stat().st_size / 1e6:.1f} MB, installed {size / 1e6:.0f} MB"
-            print(f"    {re.split('-[0-9]', file.name)[0]}: {sizes} in {seconds:.1f} s", flush=True)
+            count = len(list(programs.parent.glob("lib/*/site-packages/*.dist-info"))) - 1  # without pip
+            print(f"    {Path(what).name}: {count} packages, {size / 1e6:.0f} MB, {seconds:.1f} s", flush=True)
 
 
 def _size(folder: Path) -> int:
