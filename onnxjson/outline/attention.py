@@ -94,6 +94,8 @@ class _Way:
     """Those of the Transposes, the nearest to the product first."""
     sizes: Sequence[str] = ()
     """Those of the split into heads."""
+    count: str = ""
+    """The number of heads among them."""
     is_split: bool = False
     has_layout: bool = False
     is_grouped: bool = False
@@ -108,9 +110,7 @@ class _Way:
     @property
     def heads(self) -> str:
         """The number of heads; "" if nothing is split, "..." if it is not known."""
-        place = 2 if self.orders and self.orders[-1][:2] == (0, 2) else 1
-        heads = self.sizes[place] if self.sizes else ""
-        return "" if not self.is_split else heads if heads.isdigit() else "..."
+        return "" if not self.is_split else self.count if self.count.isdigit() else "..."
 
     def add(self, graph: Units, unit: Unit, axis: int | None) -> int | None:
         """Add layout before that which is known; return the axis along which its operand is split."""
@@ -132,7 +132,9 @@ class _Way:
             if axis is not None and sizes[axis : axis + 1] == ["3"]:
                 del sizes[axis]
             self.is_split = True
-            self.sizes = sizes if len(sizes) == 4 and (not self.sizes or self.orders) else self.sizes
+            if len(sizes) == 4 and (not self.sizes or self.orders):
+                self.sizes = sizes
+                self.count = sizes[2 if self.orders and self.orders[-1][:2] == (0, 2) else 1]
         return axis
 
 
@@ -319,7 +321,7 @@ class _Attention:
             ways = [
                 replace(
                     way, source=front.source, inside=[*way.inside, *splits, *front.inside],
-                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes,
+                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes, count=way.count or front.count,
                     is_split=way.is_split or front.is_split, has_layout=way.has_layout or front.has_layout,
                 )
                 for way in ways
