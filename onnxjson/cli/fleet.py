@@ -53,7 +53,7 @@ _EXAMPLES: Final = {
     "convert": "models --to json -o texts",
     "fmt": "'models/**/*.onnx.json' --check",
     "rewrite": "set-batch-size models --size N -o changed",
-    "apply": "script.json models -o changed",
+    "apply": "rewrite.json models -o changed",
     "optimize": "models -p onnxsim -o small -o report.html",
     "run": "models --timeout 60 -o rows.jsonl",
     "bench": "models --preset baseline -o bench.html",

@@ -165,6 +165,13 @@ def wrote(path: os.PathLike[str]) -> None:
     talk(f"wrote {os.fspath(path)} ({size(path)})")
 
 
+def undo(path: os.PathLike[str]) -> str:
+    """How to undo a change in place, for the end of its line."""
+    import shlex
+
+    return f"to undo: onnxjson undo-save {shlex.quote(os.fspath(path))}"
+
+
 def warn(text: str) -> None:
     """Print a warning on standard error."""
     _echo(click.style("onnxjson: warning", fg="yellow") + ": " + line(text), err=True, color=_colour())

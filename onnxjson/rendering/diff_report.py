@@ -121,6 +121,13 @@ def is_of_interface(event: Event) -> bool:
     return event.kind == "io-changed" or (event.kind == "renamed" and event.pattern in ("inputs", "outputs"))
 
 
+def is_cleanup(event: Event) -> bool:
+    """Whether an event merges, folds or drops what changes no result, or adds or removes an operator set."""
+    if event.kind == "opset-changed":
+        return not any(detail.base and detail.target for member in event.members for detail in member.details)
+    return event.kind in ("merged", "folded", "dead-code-removed") or event.pattern == "Identity"
+
+
 class SizeTexts(NamedTuple):
     """A row of the table of operators and sizes."""
 
@@ -156,14 +163,11 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
 
 
 def _weight(event: Event) -> int:
-    """Position in a report: quantizations, changes of results, rewrites that may preserve them, cleanup.
-
-    Cleanup copies values or merges equal ones; operator sets that were added or removed count as cleanup.
-    """
-    if event.kind == "opset-changed":
-        return 2 if any(detail.base and detail.target for member in event.members for detail in member.details) else 3
-    if event.kind in ("merged", "folded", "dead-code-removed") or event.pattern == "Identity":
+    """Position in a report: quantizations, changes of results, rewrites that may preserve them, cleanup."""
+    if is_cleanup(event):
         return 3
+    if event.kind == "opset-changed":
+        return 2
     if event.kind == "quantized":
         return 0
     return 1 if EFFECTS[event.kind] == "changed" or event.verdict == "different" else 2

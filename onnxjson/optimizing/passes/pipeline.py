@@ -20,7 +20,6 @@ from onnxjson.optimizing.passes.big_constants import Stage, Substituted, stage_o
 from onnxjson.optimizing.passes.catalogue import REPETITIONS, Step
 from onnxjson.optimizing.passes.declaration import PartStage
 from onnxjson.running.box import missing
-from onnxjson.running.inputs import free_inputs
 from onnxjson.running.loading import require_loadable
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
@@ -306,8 +305,6 @@ class Pipeline:
         self._check_size(after.size, name, answer.printed)
         if after is not before:
             _check_structure(before, after, name, answer.printed)
-            if not step.subject.is_own_code:
-                _check_inputs(before, after, name, answer.printed)
         return _Round(after, answer.printed, (*answer.remarks, *given.remarks))
 
     def parts(self, passed: PassResult) -> list[PartStage]:
@@ -387,14 +384,6 @@ def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> No
         finding = broken[0]
         where = f"{visible(finding.address, 200)}: " if finding.address else ""
         raise _failed(name, f"returned an inconsistent model: {where}{finding.message}{more}", printed)
-
-
-def _check_inputs(before: Stage, after: Stage, name: str, printed: str) -> None:
-    """Raise PassError if the result of an optimizer has other inputs than the model, which callers do not give."""
-    changes = _Changes(free_inputs(before.model), free_inputs(after.model))
-    if changes.removed and changes.added:
-        inputs = f'"{visible(changes.added[0] or "")}" instead of "{visible(changes.removed[0] or "")}"'
-        raise _failed(name, f"returned a model with the input {inputs}", printed)
 
 
 def _substituted(before: Stage, step: Step, name: str, model_folder: Path | None) -> Substituted:

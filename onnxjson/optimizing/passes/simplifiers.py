@@ -8,6 +8,7 @@ version 0.1.98; the names of rules of https://github.com/microsoft/onnxscript ar
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -16,6 +17,7 @@ from msgspec import field
 
 from onnxjson.codecs import serde
 from onnxjson.editing.parameters import Role, about
+from onnxjson.model.constants import RANDOM
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of, require
 from onnxjson.running.input_files import read_archive
 from onnxjson.running.inputs import free_inputs
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
+
+_DRAWING: Final = frozenset({*RANDOM, "Dropout"})
 
 Stage = Literal[
     "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
@@ -126,6 +130,10 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         )
         if not is_same:
             raise ValueError("its result computes other outputs than the model")
+        if other := {each.name for each in simplified.graph.input} - {
+            each.name for each in proto_of(model).graph.input
+        }:
+            raise ValueError(f"its result has another input than the model: {', '.join(sorted(other))}")
         for entry in () if self.keep_stamps else list(simplified.metadata_props):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
                 simplified.metadata_props.remove(entry)
@@ -158,8 +166,11 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         import onnxslim
-        from onnxslim.third_party.onnx_graphsurgeon import Constant
+        from onnxslim.third_party.onnx_graphsurgeon import Constant, Graph
 
+        # Otherwise it folds random numbers: it runs all nodes that have no inputs, or only constants.
+        folding = partialmethod(Graph.fold_constants, should_exclude_node=lambda node: node.op in _DRAWING)
+        Graph.fold_constants = folding
         # Otherwise it marks a constant that it has read as external, but does not write where it is.
         Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
@@ -341,6 +352,9 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
         if not self.rules:
             from onnxscript import optimizer
 
+            # It knows fewer of the operators that draw random numbers, and would fold the others.
+            folding: Any = import_module("onnxscript.optimizer._constant_folding")
+            folding._NON_DETERMINISTIC_OPS = _DRAWING
             optimized = optimizer.optimize(
                 optimized,
                 num_iterations=self.iterations,
