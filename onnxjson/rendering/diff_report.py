@@ -139,12 +139,17 @@ class SizeTexts(NamedTuple):
     is_part: bool = False  # whether it is a part of the first row below that is not
 
 
-def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:
-    """Return the rows of `most` operators, changed ones unless `with_all`, and sizes; none if all are unchanged."""
+def size_rows(
+    report: Report, most: int | None = None, *, with_all: bool = False, with_costs: bool = False
+) -> list[SizeTexts]:
+    """Return the rows of `most` operators, changed ones unless `with_all`, and sizes.
+
+    None if all are unchanged, unless `with_costs` and there are costs.
+    """
     shown = [each for each in report.operators if with_all or each.change][:most]
     costs = cost_rows(*report.costs)[2:] if report.costs is not None else []
     is_changed = any(each.change for each in report.operators)
-    costs_differ = any([row[1] != row[2] for row in costs])
+    costs_differ = any([with_costs or row[1] != row[2] for row in costs])
     if not (costs_differ or is_changed or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
     counts = [(each, each.what) for each in shown]
