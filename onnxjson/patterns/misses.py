@@ -41,7 +41,7 @@ from onnxjson.patterns.searching import matchers
 _LAST: Final = 0.25
 """Cost of a last call without a node, in addition: another node is more often in its place."""
 
-_RAREST: Final = 0.6
+_RAREST: Final = 0.4
 """Cost of a place without the rarest operator of the pattern, in addition."""
 
 _FAR: Final = 1.0

@@ -16,6 +16,7 @@ from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, DecodeError, OnnxJsonError, UntrustedError
+from onnxjson.model.system import Folder
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.running.box import confine
@@ -45,7 +46,7 @@ class Permissions:
         self._readable = [Path(os.path.realpath(folder)) for folder in folders]
         self.writable = None if writable is None else Path(os.path.realpath(writable))
         # Held from the start: a link that replaces the folder later leads nowhere.
-        self.folder = None if writable is None else os.open(writable, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.folder = None if writable is None else Folder(writable)
         self._files = files
 
     @contextmanager

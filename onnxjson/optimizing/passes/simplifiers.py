@@ -150,6 +150,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
     """Slim with onnxslim: fuse, fold constants, remove duplicate and dead nodes until nothing changes."""
 
     packages: ClassVar = ("onnxslim",)
+    evaluates_texts: ClassVar = True
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
