@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from onnxjson.outline.lines import Line as Line, Outline as Outline, outline_of as outline_of
     from onnxjson.patching.patch import Patch as Patch
     from onnxjson.patterns.finding import Match as Match
-    from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
+    from onnxjson.patterns.misses import Miss as Miss, nearest_misses as nearest_misses
+    from onnxjson.patterns.searching import find as find
     from onnxjson.rendering.reports import report_text as report_text
     from onnxjson.running.checking import Findings as Findings, check as check
     from onnxjson.running.comparisons import Tolerance as Tolerance
@@ -99,7 +100,8 @@ _NAMES: Final = {
     "onnxjson.outline.lines": "Line Outline",
     "onnxjson.patching.patch": "Patch",
     "onnxjson.patterns.finding": "Match",
-    "onnxjson.patterns.searching": "Miss find nearest_misses",
+    "onnxjson.patterns.misses": "Miss nearest_misses",
+    "onnxjson.patterns.searching": "find",
     "onnxjson.merging.merge": "Merged merge",
     "onnxjson.merging.resolving": "resolve",
     "onnxjson.optimizing.trace_records": "Trace optimize",

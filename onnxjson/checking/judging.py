@@ -124,6 +124,10 @@ def measure(
     return replace(judged, measured=measured), problems
 
 
+_TINY: Final = 1e-9
+"""Outputs below this are mostly the rest of a model whose values vanish."""
+
+
 class Outputs(NamedTuple):
     """What is known about the outputs of a model beside those of its base."""
 
@@ -177,9 +181,12 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
 
 
 def _share(size: float, compared: Comparison | None) -> str:
-    """How large a difference is beside the values: `` (4 % of the largest value)``."""
+    """How large a difference is beside the values of the base: `` (4 % of the largest of the base)``."""
     scale = None if compared is None else compared.scale
-    return f" ({100 * size / scale:.2g} % of the largest value)" if scale else ""
+    if not scale:
+        return ""
+    tiny = f"; all values are below {scale:.1g}, other inputs may tell more" if scale < _TINY else ""
+    return f" ({100 * size / scale:.2g} % of the largest of the base{tiny})"
 
 
 def _largest(compared: Comparison) -> float | None:

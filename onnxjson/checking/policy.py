@@ -330,6 +330,23 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
     return policy
 
 
+def chosen_policy(file: Path | None, select: str | None) -> Policy | None:
+    """Return the policy of a file, with the rules of `select` (names with commas) instead of its own; None for neither.
+
+    Raises:
+        DecodeError: the file is no policy, or a name is that of no rule.
+        FileError: the system could not read it.
+    """
+    if file is None and select is None:
+        return None
+    policy = Policy() if file is None else load_policy(file)
+    if select is None:
+        return policy
+    words = tuple([each.strip() for each in select.split(",") if each.strip()])
+    check_words(words, "--select")
+    return msgspec.structs.replace(policy, rules=RuleTable(select=words), paths={})
+
+
 _KINDS: Final = {"array": "a list", "str": "a text", "int": "a whole number", "float": "a number", "object": "a table"}
 
 

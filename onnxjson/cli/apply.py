@@ -44,8 +44,8 @@ def apply_command(
 
     CHANGE is a patch (onnxjson-patch/1), which `onnxjson diff --format patch` writes, a script of edits
     (onnxjson-rewrite/1), or a Python file whose rewrite(model) returns a model or edits. A patch applies to any model
-    that has the old values in the places that it changes; a script applies as a whole or not at all. A model to which
-    the change does not apply is left alone.
+    that has the old values in the places that it changes; a script applies as a whole or not at all. A model that the
+    change does not fit stays unchanged.
 
     \b
     onnxjson apply change.json m.onnx -o new.onnx

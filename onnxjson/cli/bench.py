@@ -44,7 +44,7 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @options.option("--seconds SECONDS", "Start no timed run after this time.", type=click.FloatRange(0), default=60.0)
 @options.samples("seeds")
 @options.option("--score FILE", "Run this Python file, whose evaluate(run) returns loss and metric.", "script")
-@options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
+@options.trust
 @options.out(
     "Also write the report to OUT.csv, .json, .md, .svg (a bar chart) or .txt; can be repeated.",
     multiple=True,

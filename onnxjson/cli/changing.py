@@ -1,6 +1,5 @@
 """Models that a command changes: written to another file, in place with a backup, or only shown as a diff."""
 
-import shlex
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
@@ -236,7 +235,7 @@ def _write_in_place(path: Path, loaded: Loaded, model: Model) -> Path | None:
     weights: WeightsMode = "keep" if loaded.format == "json" else "inline"
     with checking.of_failed_writing(path, loaded), output.writing(path, model):
         files.save(model, path, loaded.format, weights=weights, expect=loaded.identity, backup=True)
-    output.talk(f"changed {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
+    output.talk(f"changed {path} ({output.size(path)}); {output.undo(path)}")
     return path
 
 

@@ -86,7 +86,9 @@ def check_command(
         return
     if not paths:
         raise click.UsageError("Missing argument 'MODEL...'.")
-    wanted = _Wanted(_policy(policy_file, select), **given)
+    from onnxjson.checking.policy import chosen_policy
+
+    wanted = _Wanted(chosen_policy(policy_file, select), **given)
     if wanted.policy is None and any(given.values()):
         raise click.UsageError("--base, --new-since and --fix are for rules and budgets: add --policy or --select")
     all_findings: list[Finding] = []
@@ -129,19 +131,6 @@ def check_command(
     if not code and (severities["error"] or (strict and severities["warning"])):
         code = 1
     ctx.exit(code)
-
-
-def _policy(file: Path | None, select: str | None) -> "Policy | None":
-    if file is None and select is None:
-        return None
-    from onnxjson.checking.policy import Policy, RuleTable, check_words, load_policy
-
-    policy = Policy() if file is None else load_policy(file)
-    if select is None:
-        return policy
-    words = tuple([each.strip() for each in select.split(",") if each.strip()])
-    check_words(words, "--select")
-    return msgspec.structs.replace(policy, rules=RuleTable(select=words), paths={})
 
 
 def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) -> list[Finding]:

@@ -351,7 +351,7 @@ def _format(path: Path, *, only_check: bool, sorts: bool, drop_orphans: bool) ->
     if not only_check:
         with output.writing(path, loaded.model):
             files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
-        output.talk(f"formatted {path}")
+        output.talk(f"formatted {path}; {output.undo(path)}")
     return True
 
 

@@ -103,9 +103,9 @@ def edit_command(
     """
     editor = processes.chosen_editor()
     if continues and draft_path is None:
-        if not (kept := drafts.unsaved_drafts(path)):
+        if not (unsaved := drafts.unsaved_drafts(path)):
             raise click.UsageError(f"no edit of {path} is left to continue; without --continue, a new one begins")
-        draft_path = kept[-1]
+        draft_path = unsaved[-1]
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
     with output.reading(path):
         editing = Editing(path, drop_orphans=drop_orphans)
@@ -250,7 +250,7 @@ class _Session(NamedTuple):
         with output.working(f"writing {path}"):
             self.editing.save(proposal)
         self.draft.remove()
-        output.talk(f"saved {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
+        output.talk(f"saved {path} ({output.size(path)}); {output.undo(path)}")
 
     def _mention_draft(self) -> None:
         """Report how to continue the draft, if the user has edited it."""

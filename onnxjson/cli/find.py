@@ -15,9 +15,10 @@ from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.mismatches import imported_versions, mistakes
+from onnxjson.patterns.misses import Miss, nearest_misses
 from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
-from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
+from onnxjson.patterns.searching import absent_operators, find
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.storage import files
 
@@ -25,6 +26,7 @@ _MISSES: Final = 5
 """Nearest misses that are shown of each model."""
 
 _ALL: Final = "*"
+_BUILTIN: Final = "builtin"
 FUSIONS: Final = {
     "attention": ("attention",), "gelu": ("gelu-", "quick-gelu", "bias-gelu"), "layernorm": ("layer-norm", "rms-norm"),
     "skiplayernorm": ("skip-layer-norm",), "rotaryembedding": ("rotary-",), "matmuladd": ("matmul-add",),
@@ -35,7 +37,6 @@ FUSIONS: Final = {
 _FUSING: Final = ("onnxruntime", "transformers", "onnxscript", "onnxoptimizer", "onnxsim", "onnxslim")
 """The passes that fuse nodes."""
 
-_PATH: Final = click.Path(path_type=Path)
 _SHARE: Final = click.FloatRange(0, 1)
 
 
@@ -58,9 +59,15 @@ class _Found(NamedTuple):
     is_flag=False,
     flag_value=_ALL,
 )
-@options.option("--count", "Print only the number of matches of each model.", "only_count")
+@options.option("--count", "Print only the number of matches of each model; with --rules, of each rule.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
-@options.option("--rules DIR", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
+@options.option(
+    "--rules DIR",
+    "Use rules, without PATTERN: builtin, those of the package (default), or those of a file or folder.",
+    is_flag=False,
+    flag_value=_BUILTIN,
+    type=str,
+)
 @options.option("--relative N", "Maximum relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
 @reports.view_options("text", "json")
 @click.pass_context
@@ -71,7 +78,7 @@ def find_command(
     why: str | None,
     only_count: bool,
     overlapping: bool,
-    rules: Path | None,
+    rules: str | None,
     relative: float,
     view: reports.View,
 ) -> None:
@@ -85,6 +92,7 @@ def find_command(
     onnxjson find m.onnx 'MatMul($x, ?w) -> ...{0,3} -> Softmax' --json
     onnxjson find m.onnx 'Add(MatMul($x, ?w), ?b) where rank($w) = 2' --count
     onnxjson find m.onnx 'Mul($x, Sigmoid($x))' --why
+    onnxjson find m.onnx --rules --count
     """
     paths, wanted, node = _sort_out(words, why, rules)
     code, by_rule, operators, opsets = 0, list[_Found](), set[str](), dict[str, int]()
@@ -99,7 +107,7 @@ def find_command(
         for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id), opsets=opsets)):
             output.warn(f"{rule.id}: {text}" if rule.id else text)
     if only_count:
-        view.present(text=lambda: _counts(paths, by_rule), json=lambda: _count_objects(paths, by_rule))
+        view.present(text=lambda: _counts(paths, by_rule), json=lambda: _count_objects(by_rule))
     else:
         view.present(text=lambda: _lines(by_rule, several=len(paths) > 1), json=lambda: list(_objects(by_rule)))
         number = sum(len(each.matches) for each in by_rule)
@@ -125,16 +133,18 @@ def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -
     return 0 if any(each.matches for each in by_rule) else 1
 
 
-def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tuple[list[Path], list[Rule], str | None]:
-    """Return models, rules and the node of --why; the word that follows --why may also be a model or the pattern."""
+def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple[list[Path], list[Rule], str | None]:
+    """Return models, rules and the node of --why; the word after --why or --rules may be one of the others."""
     given = list(words)
+    if rules is not None and rules.endswith((".onnx", ".onnx.json")):
+        given, rules = [rules, *given], _BUILTIN
     if why not in (None, _ALL):
         if os.path.isfile(why):
             given, why = [why, *given], _ALL
         elif rules is None and (len(given) < 2 or os.path.isfile(given[-1])):
             given, why = [*given, why], _ALL
     if rules is not None:
-        wanted = read_rules(rules)
+        wanted = read_rules(SHIPPED if rules == _BUILTIN else Path(rules))
     elif len(given) < 2 or os.path.isfile(given[-1]):
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:
@@ -172,16 +182,18 @@ def _search(
 
 
 def _counts(paths: Sequence[Path], found: Sequence[_Found]) -> Iterator[str]:
-    for each in _count_objects(paths, found):
-        yield str(each["count"]) if len(paths) == 1 else f"{visible(str(each['model']), None)}:{each['count']}"
+    for counted_matches in _count_objects(found):
+        model = "" if len(paths) == 1 else f"{visible(str(counted_matches['model']), None)}:"
+        if "rule" not in counted_matches:
+            yield f"{model}{counted_matches['count']}"
+        elif counted_matches["count"]:
+            yield f"{model}{counted_matches['count']:>6,}  {visible(str(counted_matches['rule']))}"
 
 
-def _count_objects(paths: Sequence[Path], by_rule: Sequence[_Found]) -> list[dict[str, object]]:
-    searched = {each.path for each in by_rule}
+def _count_objects(by_rule: Sequence[_Found]) -> list[dict[str, object]]:
     return [
-        {"model": str(path), "count": sum(len(each.matches) for each in by_rule if each.path == path)}
-        for path in paths
-        if path in searched
+        {"model": str(each.path)} | ({"rule": each.rule.id} if each.rule.id else {}) | {"count": len(each.matches)}
+        for each in by_rule
     ]
 
 
@@ -196,6 +208,7 @@ def _objects(by_rule: Sequence[_Found]) -> Iterator[dict[str, object]]:
             yield head | {
                 "near": miss.root.address, "matched": miss.matched, "wanted": miss.wanted,
                 "reasons": miss.reasons, "addresses": miss.addresses,
+                "alike": [ref.address for ref in miss.alike],
             }  # fmt: skip
 
 
@@ -218,8 +231,9 @@ def _lines(by_rule: Sequence[_Found], *, several: bool) -> Iterator[str]:
         if of_rule.misses:
             yield "nearest misses"
         for miss in of_rule.misses:
-            yield f"{_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}"
-            yield from [f"    {reason}" for reason in miss.reasons]
+            yield from miss.reasons
+            alike = f", and {counted(len(miss.alike), 'place')} like it" if miss.alike else ""
+            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}{alike}"
 
 
 def _called(ref: NodeRef) -> str:

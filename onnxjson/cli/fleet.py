@@ -24,6 +24,7 @@ from onnxjson.fleet.results import ROWS, Results, Row, check_form
 from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.display import counted
 from onnxjson.model.errors import OutputError
+from onnxjson.model.system import FORKS, memory_bytes
 from onnxjson.rendering.values import as_json
 
 _SUMMARIES: Final = {
@@ -52,7 +53,7 @@ _EXAMPLES: Final = {
     "convert": "models --to json -o texts",
     "fmt": "'models/**/*.onnx.json' --check",
     "rewrite": "set-batch-size models --size N -o changed",
-    "apply": "script.json models -o changed",
+    "apply": "rewrite.json models -o changed",
     "optimize": "models -p onnxsim -o small -o report.html",
     "run": "models --timeout 60 -o rows.jsonl",
     "bench": "models --preset baseline -o bench.html",
@@ -285,12 +286,14 @@ class _Fleet:
 
     def _memory(self) -> int:
         """Bytes that a model may use by default: the share of a worker on this machine, but enough for onnxruntime."""
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        total = memory_bytes()
         jobs = self.given["jobs"] or os.cpu_count() or 1
         return 0 if self.given["scheduler"] is not None else max(_LEAST_MEMORY, total // jobs)
 
     def run(self) -> int:
         """Run the command on all models; return the exit code."""
+        if not FORKS:
+            raise click.UsageError("a fleet needs Linux or macOS; on Windows it runs in WSL")
         if self.out is not None:
             check_form(self.out)
         with ExitStack() as stack:

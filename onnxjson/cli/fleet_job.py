@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import resource
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -187,6 +186,8 @@ def serve() -> None:
     parent, memory = map(int, sys.argv[1:])
     die_with(parent)
     if memory:
+        import resource  # which Windows lacks
+
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native code prints to standard output

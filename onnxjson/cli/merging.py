@@ -140,13 +140,15 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
     left_ids = {conflict.id for conflict in left}
     resolved = headline([conflict for conflict in loaded.conflicts if conflict.id not in left_ids])
     if left:
-        output.talk(f"resolved {resolved} of {path}; {len(left_ids):,} left: onnxjson conflicts {path}")
+        output.talk(
+            f"resolved {resolved} of {path}; {len(left_ids):,} left: onnxjson conflicts {path}; {output.undo(path)}"
+        )
         return
     errors = checking.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
     if errors:
         _report_errors(path, errors, f"resolved {resolved} of {path}")
         ctx.exit(1)
-    output.talk(f"resolved {resolved} of {path}, now a valid model ({output.size(path)})")
+    output.talk(f"resolved {resolved} of {path}, now a valid model ({output.size(path)}); {output.undo(path)}")
 
 
 @options.command("mergetool")

@@ -76,7 +76,7 @@ def new_command(
     """Create a model of one operator, or a ready-made component.
 
     NAME is an operator type, such as Conv. Inputs, shapes, required attributes and subgraphs that you do not set are
-    generated from its schema. The model is checked by onnx, and not written if it is invalid.
+    generated from its schema. onnx checks the model, and an invalid one is not written.
 
     \b
     onnxjson new Conv -o conv.onnx

@@ -63,7 +63,7 @@ class _Model(FilePath):
 @options.tolerance
 @options.option("--keep-going", "Skip passes that fail, and exit 1 at the end.")
 @options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
-@options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
+@options.trust
 @options.timeout("Time limit of one pass.", "seconds", default=300.0)
 @options.memory("Memory limit of one pass (address space); at least twelve times the size of the model.", default="4G")
 @options.option("--allow-sparse", "Read weights even if most of their file is holes.")

@@ -300,6 +300,11 @@ def out(text: str, *, parameter: str = "destination", long: bool = True, **setti
 
 weights_from = option("--weights-from MODEL", "Read weights from this model where the text has only their sha256.")
 
+trust = option(
+    "--trust",
+    "Run your own Python code outside the box, with access to files, network and programs; where there is no box, also "
+    "the passes that evaluate texts of a model.",
+)
 trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
 
 drop_orphans = option(

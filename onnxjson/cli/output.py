@@ -31,6 +31,7 @@ import click
 
 from onnxjson.model.display import ELLIPSIS, unprintable, visible
 from onnxjson.model.display import counted as counted
+from onnxjson.model.system import memory_bytes, show_colours
 
 if TYPE_CHECKING:  # loaded where it is needed: --help is printed without msgspec
     from onnxjson.model.document import Model
@@ -90,6 +91,7 @@ def make_robust() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    show_colours()
 
 
 def line(text: str) -> str:
@@ -161,6 +163,13 @@ def wrote(path: os.PathLike[str]) -> None:
         reported["written"].append(os.fspath(path))
         return
     talk(f"wrote {os.fspath(path)} ({size(path)})")
+
+
+def undo(path: os.PathLike[str]) -> str:
+    """How to undo a change in place, for the end of its line."""
+    import shlex
+
+    return f"to undo: onnxjson undo-save {shlex.quote(os.fspath(path))}"
 
 
 def warn(text: str) -> None:
@@ -361,8 +370,8 @@ def tell_memory(models: "Sequence[Model]", what: str, copies: int = 1, *, inside
     from onnxjson.rendering import tables
 
     needed = copies * weight_bytes(*models, inside=inside)
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > there:
+    there = memory_bytes()
+    if needed > there > 0:
         warn(f"{what} needs at least {tables.size(needed)} of memory, and this machine has {tables.size(there)}")
 
 

@@ -100,6 +100,8 @@ def _fitting() -> int:
 def words_of(command: str, variable: str) -> list[str]:
     """The words of a command line in an environment variable, split as a shell would."""
     try:
+        if os.sep == "\\":  # of a path, not an escape
+            return [word.strip('"') for word in shlex.split(command, posix=False)]
         return shlex.split(command)
     except ValueError as error:
         raise ProgramError(f"{variable} is not a command line ({error}): {visible(command)}") from error
@@ -210,7 +212,7 @@ class Editor(NamedTuple):
 
 
 def chosen_editor() -> Editor:
-    """The editor that $VISUAL or $EDITOR names, else vi on a terminal; if none can be used, a ProgramError."""
+    """The editor that $VISUAL or $EDITOR names, else vi or notepad on a terminal; else a ProgramError."""
     for variable in ("VISUAL", "EDITOR"):
         command = os.environ.get(variable, "")
         if command.strip():
@@ -219,6 +221,7 @@ def chosen_editor() -> Editor:
                 program = output.quoted(words[0] if words else "")
                 raise ProgramError(f"the editor {program} is not installed; set {variable} to one that is")
             return Editor(tuple(words))
-    if sys.stdin.isatty() and shutil.which("vi"):
-        return Editor(("vi",))
+    default = "notepad" if os.sep == "\\" else "vi"
+    if sys.stdin.isatty() and shutil.which(default):
+        return Editor((default,))
     raise ProgramError("no editor is set; set VISUAL or EDITOR, such as EDITOR=nano")

@@ -1,7 +1,6 @@
 """``onnxjson demo``, ``help``, ``passes``, ``schema``, ``completion``, ``doctor``: the program about itself."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -220,14 +219,14 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     """Check that this machine can sandbox native code.
 
     onnx, onnxruntime, optimizers and your own passes run in sandboxed processes, which can do little but compute. The
-    command tries each protection in such a process, and exits with 1 if one is missing; other commands work without it.
+    command tries each protection in such a process, and exits with 1 if one is missing; other commands work without it,
+    except passes that evaluate texts of a model, which then need --trust.
 
     \b
     onnxjson doctor
     onnxjson doctor --json
     """
-    if sys.platform == "win32":
-        raise click.UsageError("the sandbox does not work on Windows; use WSL")
+    from onnxjson.running.box import missing
     from onnxjson.running.box_trial import try_protections
 
     with output.working("trying the protections"):
@@ -236,6 +235,11 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
         f"ok  {each.name}: refused ({each.by})" if each.is_refused else f"NO  {each.name}: {each.detail}"
         for each in protections
     ]
+    if missing():
+        from onnxjson.optimizing.passes.catalogue import NAMES
+
+        needing = [name for name, kind in NAMES.items() if kind.evaluates_texts]
+        lines.append(f"so passes that evaluate texts of a model need --trust: {', '.join(needing)}")
     view.present(text=lambda: lines, json=lambda: protections)
     ctx.exit(0 if all(each.is_refused for each in protections) else 1)
 

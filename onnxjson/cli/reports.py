@@ -111,7 +111,8 @@ def with_json(function: Callable[..., object]) -> Callable[..., object]:
         from onnxjson.rendering.values import as_json as written
 
         context, code = click.get_current_context(), 0
-        context.meta[output.RECORD] = report = {"written": [], "remarks": [], "findings": []}
+        report: dict[str, list[Any]] = {"written": [], "remarks": [], "findings": []}
+        context.meta[output.RECORD] = report
         try:
             function(*positional, **given)
         except click.exceptions.Exit as end:

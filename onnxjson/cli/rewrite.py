@@ -147,8 +147,8 @@ class RewriteGroup(options.Group):
 def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
     """Apply one edit to one or many models.
 
-    Whatever the edit does not change stays the same, byte for byte; an edit that would damage the model is refused with
-    a reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several
+    An edit keeps everything that it does not change, byte for byte; an edit that would damage the model fails with the
+    reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several
     edits.
 
     \b

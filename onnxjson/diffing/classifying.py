@@ -98,13 +98,22 @@ class Classification:
             return "eliminated", text, aliases
         constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
         if constants and len(constants) == len(region.outputs):
-            return "folded", f"{text} -> constant", aliases
+            return "folded" if self._computes_constants() else "replaced", f"{text} -> constant", aliases
         if kept := _find_originals(graph, BASE, region):
             self._with_originals(BASE, kept)
             return "merged", text, aliases
         if _is_quantizing(self._base):
             return "quantized", f"{text} removed", aliases
         return "eliminated", text, aliases
+
+    def _computes_constants(self) -> bool:
+        """Whether the removed nodes use constants and sizes alone, so that a constant can stand for them."""
+        graph, inside = self._graph, {name for node in self._base for name in node.output}
+        return all(
+            name in inside or not name or node.op_type in ("Shape", "Size") or graph.constant(BASE, name) is not None
+            for node in self._base
+            for name in node.input
+        )
 
     def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph

@@ -268,7 +268,7 @@ def _without_values(graph: Body, removed: set[str]) -> Body:
 
 
 class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
-    """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays.
+    """Remove doc strings, metadata, value_info or node names, or overwrite weights; report the bytes saved.
 
     With weights, tensors of more than 64 elements are overwritten, except integers of 32 and 64 bits and texts, so
     that a model can be profiled, or a problem reported, without revealing the weights.

@@ -37,6 +37,9 @@ _SELECTING: Final = frozenset(
 
 _FORMS: Final[dict[Any, Form]] = {str: "text", int: "integer", float: "number", bool: "flag", Any: "value"}
 
+_LEAST: Final[dict[Form, str]] = {"text": "minLength", "integer": "minimum", "list": "minItems"}
+"""The keywords of a JSON Schema for a smallest number or length."""
+
 _TYPES: Final[dict[Form, type]] = {"text": str, "flag": bool, "choice": str, "mapping": Mapping}
 
 
@@ -73,6 +76,23 @@ class Shape(NamedTuple):
         if not isinstance(value, kind):
             raise ValueMistakeError(found_words(value), self.fits)
         return _READERS[self.form](self, value)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the values that fit."""
+        keyword = _LEAST.get(self.form)
+        least = {keyword: self.least} if keyword and self.least is not None else {}
+        match self.form:
+            case "choice":
+                return {"enum": list(self.choices)}
+            case "size":
+                return {"type": ["integer", "string"]}
+            case "list":
+                return {"type": "array", "items": (self.item or _VALUE).schema} | least
+            case "mapping":
+                return {"type": "object", "additionalProperties": (self.item or _VALUE).schema}
+        plain = {"text": "string", "integer": "integer", "number": "number", "flag": "boolean"}
+        return {"type": plain[self.form]} | least if self.form in plain else {}
 
     @property
     def fits(self) -> str:

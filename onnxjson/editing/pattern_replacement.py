@@ -11,6 +11,7 @@ from onnxjson.editing.cleaning import remove_newly_unused
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.inference import state_types
 from onnxjson.editing.nodes import attributes_of
+from onnxjson.editing.opsets import domain_text, imported_version, with_version
 from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.pattern_sides import Replaced, constant_dtype, packed, prove, typed
 from onnxjson.editing.rewiring import Changes, check_node, dtype_conflict, dtype_of
@@ -20,7 +21,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
-from onnxjson.model.operators import known_operators
+from onnxjson.model.operators import known_operators, newest_version
 from onnxjson.patterns.expression import (
     Anything,
     Bound,
@@ -66,6 +67,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     prove: Annotated[
         bool, about("Run both sides of each replacement on the same random inputs; refuse differences.")
     ] = False
+    import_domain: Annotated[bool, about("Import the domains of new operators that the model does not import.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         try:
@@ -74,6 +76,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             raise ParameterError(f"{name_of(self)}: {error}") from error
         for each in (replacement,) if isinstance(replacement, Bound) else replacement:
             _check_names(pattern.names, each, name_of(self))
+        imported = _import_domains(workspace, replacement) if self.import_domain else []
         matches = find(workspace.model, pattern, overlapping=self.node is not None, index=workspace.index)
         if self.node is not None:
             wanted = set(workspace.select(self.node))
@@ -99,11 +102,25 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         work.make()
         if unknown := work.unknown_values():
             state_types(workspace, model, unknown)
-        notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
+        notes = imported + ([f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else [])
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
         notes += remove_newly_unused(workspace, before)
         return Outcome(len(matches) - len(refused), tuple(notes))
+
+
+def _import_domains(workspace: Workspace, replacement: tuple[Call, ...] | Bound) -> list[str]:
+    """Import the domains of a replacement, in the newest known version, or 1; return a note for each."""
+    calls = [part for each in (() if isinstance(replacement, Bound) else replacement) for part in parts(each)]
+    domains = dict.fromkeys([part.operators[0].domain for part in calls if isinstance(part, Call)])
+    notes = []
+    for domain in domains:
+        model = workspace.model
+        if imported_version(model.opset_import, domain) is None:
+            number = newest_version(domain) or 1
+            workspace.replace_model(opset_import=with_version(model, domain, number).opset_import)
+            notes.append(f"{domain_text(domain)}: imported with version {number}")
+    return notes
 
 
 def _apart(matches: Sequence[Match]) -> list[Match]:

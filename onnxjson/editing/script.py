@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
+from onnxjson.codecs.reading.context import ROOT, USES, Context, Place, has_format
 from onnxjson.codecs.reading.exact_reader import comment_warnings, read_document
 from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tree import Tree
@@ -128,7 +128,8 @@ def read_steps(
         hint = f'write {{"format": "{form.format}", "{form.steps}": [...]}} around them'
         context.error(ROOT, "wrong-type", f"found {form.steps}, expected {a_text}", hint)
         return None
-    if not has_format(tree, form.format, a_text, context) and (not isinstance(tree, dict) or "format" in tree):
+    has_format(tree, form.format, a_text, context)
+    if not isinstance(tree, dict) or (tree.get("format") != form.format and str(tree.get("format")) in USES):
         return None
     known = ("format", form.steps)
     for key in tree:

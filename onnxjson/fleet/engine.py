@@ -30,6 +30,7 @@ from onnxjson.fleet.listing import Source
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError
+from onnxjson.model.system import memory_bytes
 
 Work = Callable[[Source], Row]
 """Does a model, on a worker; a function that can be pickled."""
@@ -117,9 +118,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
         dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     except ImportError as error:
-        raise MissingInputError(
-            "--scheduler needs the package distributed; in a clone, pip install '.[fleet]'"
-        ) from error
+        raise MissingInputError("--scheduler needs the package distributed; pip install 'onnxjson[fleet]'") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"}
@@ -151,7 +150,7 @@ def run(
     known = list(client.scheduler_info(n_workers=-1)["workers"].values())
     count = max(1, sum(each["nthreads"] for each in known))
     # Workers without a limit are expected on machines like this one.
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    machine = memory_bytes()
     memory = sum(each["memory_limit"] for each in known) or machine * max(1, len({each["host"] for each in known}))
     name = uuid.uuid4().hex
     waiting, alone = list(reversed(sources)), list[Source]()

@@ -1,6 +1,5 @@
 """Results of a fleet: one row per model in a file of JSON lines, written as they come, so that a run can be resumed."""
 
-import fcntl
 import io
 import json
 import os
@@ -13,6 +12,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError
+from onnxjson.model.system import try_lock
 from onnxjson.storage.saving import save_file, system_errors
 
 Status = Literal["ok", "findings", "failed"]
@@ -69,7 +69,7 @@ class Results:
             self._file = open(self._lines, "ab+", buffering=0)  # noqa: SIM115 - closed by `close`
         try:
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try_lock(self._file.fileno())
             except OSError as error:
                 raise OutputError(f"{visible(str(self._lines), None)} is being written by another run") from error
             rows = list(self._kept(command))

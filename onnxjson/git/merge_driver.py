@@ -242,7 +242,9 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
                 sink.write(piece)
 
         save_file(place, written)
-    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(data)}\n", "ascii")
+    pointer.write_text(
+        f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(data)}\n", "ascii", newline="\n"
+    )
     return pointer
 
 

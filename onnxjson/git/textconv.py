@@ -159,7 +159,9 @@ class _OutOfTimeError(BaseException):
 
 
 def _limit_time() -> None:
-    """Raise an error after `SECONDS`; the system ends the process after twice that time."""
+    """Raise an error after `SECONDS`; the system ends the process after twice that time. Windows has no such alarms."""
+    if not hasattr(signal, "setitimer"):
+        return
 
     def give_up(*_: object) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)

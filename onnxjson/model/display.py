@@ -167,7 +167,7 @@ def suggest(name: str, names: Collection[str]) -> str:
         if other == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, other)):
             near.setdefault(numbered, f'"{visible(spelled[other])}"')
     if not near and len(wanted) >= _SHORTEST_START:
-        begun = [other for other in spelled if other.startswith(wanted)]
+        begun = [other for other in candidates if other.startswith(wanted)]
         near = {other: f'"{visible(spelled[other])}"' for other in begun} if len(begun) <= _MOST_NEAR else {}
     return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from onnxjson.model import system
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ChangedUnderneathError, FileError, MissingInputError, WeightsMissingError
 
@@ -23,11 +24,6 @@ _THREADS_FROM = 32 * 1024 * 1024
 
 LAZY_FROM = 4096
 """Bytes from which a tensor's payload is left in its file."""
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    # A pipe without a writer would wait forever. The flag has no effect on regular files.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class Provider(Protocol):
@@ -53,7 +49,7 @@ class SourceFile:
         """
         self.path = path
         file: int | Path = path if descriptor is None else descriptor
-        opener = _open_without_waiting if descriptor is None else None
+        opener = system.open_for_reading if descriptor is None else None
         self._file = open(file, "rb", buffering=0, opener=opener)  # noqa: SIM115 - closed with the object
         self.status = os.fstat(self._file.fileno())
         """The status of the file when it was opened."""
@@ -83,9 +79,9 @@ class SourceFile:
         if self._provider is not None:
             self._provider.provide(offset, length)
         try:
-            data = os.pread(self._file.fileno(), length, offset)
+            data = system.read_at(self._file.fileno(), length, offset)
             while len(data) < length and (
-                more := os.pread(self._file.fileno(), length - len(data), offset + len(data))
+                more := system.read_at(self._file.fileno(), length - len(data), offset + len(data))
             ):
                 data += more
             status = os.fstat(self._file.fileno())

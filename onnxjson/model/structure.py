@@ -294,7 +294,8 @@ class _Checker:
                 self._not_sorted(name, outer.later[name], address)
                 return
         hint = f'did you mean "{visible(scope.unused)}", which no node uses?' if scope.unused else ""
-        self._undefined("undefined-input", address, f'nothing produces the input "{visible(name)}"', name, scope, hint)
+        message = f'nothing produces the input "{visible(name)}"'
+        self._undefined("undefined-input", address, message, name, scope, otherwise=hint)
 
     def _not_sorted(self, name: str, producer: int, address: str) -> None:
         message = f'"{visible(name)}" is used before node {producer} produces it'
@@ -308,12 +309,14 @@ class _Checker:
             hint = f'write "{visible(scope.unused)}", which no node uses' if scope.unused else ""
             self._undefined("undefined-output", address, message, name, scope, hint)
 
-    def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope, hint: str = "") -> None:
+    def _undefined(
+        self, code: str, address: str, message: str, name: str, scope: _Scope, hint: str = "", otherwise: str = ""
+    ) -> None:
         self._suggestions -= 1
         self._nobody_makes.add(name)
         if self._suggestions >= 0:
             hint = hint or suggest(name, scope.names())
-        self._add(code, address, message, hint)
+        self._add(code, address, message, hint or otherwise)
 
     def _cycle(self, nodes: Sequence[Node], ring: Sequence[int], address: str) -> None:
         names = [next((name for name in nodes[position].output if name), "") for position in ring]

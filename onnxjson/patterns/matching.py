@@ -5,22 +5,20 @@ or one of these followed by Identity nodes. Optional inputs that a call does not
 or absent; others must be mentioned, or matched by ``...``. A call without parentheses has any inputs.
 
 The search has a list of goals, such as "this input is a constant 0.5". Where there is a choice, one branch is followed
-and the others wait. With slack, a branch may miss that number of goals and remembers what it missed:
-`onnxjson.patterns.searching.nearest_misses` uses that.
+and the others wait. `onnxjson.patterns.misses` says why a place does not match.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute
 from onnxjson.model.errors import LimitError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.operators import is_commutative
-from onnxjson.patterns import mismatches
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -33,27 +31,38 @@ from onnxjson.patterns.expression import (
     ValuePattern,
     final_call,
 )
-from onnxjson.patterns.mismatches import (
-    INPUT,
-    INSIDE,
-    NODE,
-    OTHER,
-    PATH,
-    SLACK,
-    Conditions,
-    Goals,
-    State,
-    called,
-    miss,
-    new_state,
-    operators,
-    with_goals,
-    with_inputs,
-)
-from onnxjson.patterns.nodes import Nodes, Value, is_calling, new_ref, positions_calling
+from onnxjson.patterns.mismatches import Conditions
+from onnxjson.patterns.nodes import Nodes, Value, given_inputs, is_calling, new_ref, positions_calling
 
-_PERMUTED: Final = 5
+PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
+
+INPUT, NODE, PATH, OTHER = range(4)
+"""Goals: an input of a node; a node; what leads to a node; another value of the pattern, anywhere."""
+
+Goals = tuple[tuple[int, Any, NodeRef, int], Any] | None
+"""The next goal and the others: kind, pattern, node, and the position of an input or output."""
+
+
+class State(NamedTuple):
+    """A branch of the search; a match if no goal is left."""
+
+    goals: Goals
+    bindings: Mapping[str, Value | Attribute] = {}
+    nodes: tuple[NodeRef, ...] = ()
+    """The nodes of its calls, in reverse order of the model."""
+
+
+_new_state: Final[Callable[[tuple[Any, ...]], State]] = partial(tuple.__new__, State)
+"""Creates records twice as fast as their class does."""
+
+
+def _with_inputs(state: State, wanted: Sequence[ValuePattern], order: Sequence[int], ref: NodeRef) -> State:
+    """Return a branch that also has the inputs of a node as goals, in this order."""
+    goals = state.goals
+    for place in range(len(wanted) - 1, -1, -1):
+        goals = ((INPUT, wanted[place], ref, order[place]), goals)
+    return _new_state((goals, *state[1:]))
 
 
 class Matcher:
@@ -69,7 +78,7 @@ class Matcher:
         index = nodes.index
         self.pattern = pattern
         self._nodes = nodes
-        self._conditions = Conditions(index, selected, nodes.literals)
+        self.conditions = Conditions(index, selected, nodes.literals)
         self._literals = nodes.literals
         self._names = {id(call): nodes.names(call) for call in pattern.calls}
         """By the identity of a call, the values that it may describe."""
@@ -92,10 +101,6 @@ class Matcher:
         scopes = self._nodes.index.scopes
         return self._nodes.index.in_order([ref for scope in scopes for ref in by_scope.get(scope, ())])
 
-    def candidates(self) -> Sequence[NodeRef]:
-        """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
-        return self._nodes.calling(final_call(self.pattern.root).operators)
-
     def places(self) -> Sequence[NodeRef]:
         """Return the candidates whose operators, and those of the nodes before them, fit."""
         call = final_call(self.pattern.root)
@@ -110,7 +115,7 @@ class Matcher:
         ]
         return self._nodes.index.in_order(refs)
 
-    def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
+    def matches_at(self, ref: NodeRef) -> Iterator[State]:
         """Yield the matches whose last node is this one.
 
         Raises:
@@ -122,8 +127,7 @@ class Matcher:
         goals: Goals = None
         for each in reversed(self.pattern.others):
             goals = ((OTHER, each, ref, 0), goals)
-        start = State(((NODE, self.pattern.root, ref, output), goals), slack=slack)
-        waiting: list[Iterator[State]] = [iter((start,))]
+        waiting: list[Iterator[State]] = [iter((State(((NODE, self.pattern.root, ref, output), goals)),))]
         while waiting:
             state = next(waiting[-1], None)
             if state is None:
@@ -150,158 +154,100 @@ class Matcher:
             self._step()
             (kind, want, ref, place), goals = goals
             after: State | Iterator[State] | None
+            rest = _new_state((goals, *state[1:]))
             if kind == INPUT:
                 if type(want) is Anything:
                     continue
-                after = self._input(want, ref, place, with_goals(state, goals))
+                after = self._input(want, ref, place, rest)
             elif kind == PATH:
-                return self._ways(want, ref, with_goals(state, goals))
+                return self._ways(want, ref, rest)
             elif kind == OTHER:
-                return self._elsewhere(want, ref, with_goals(state, goals))
-            elif kind == SLACK:
-                after = state._replace(goals=goals, slack=place)
+                return self._elsewhere(want, rest)
             else:
-                after = self._node(kind, want, ref, place, with_goals(state, goals))
+                after = self._node(want, ref, place, rest)
             if not isinstance(after, State):
                 return after
             state, goals = after, after.goals
-        return self._conditioned(state)
+        return state if self._is_complete(state) else None
 
-    def _conditioned(self, state: State) -> State | None:
-        if not state.missed and any([state.nodes[one] != state.nodes[other] for one, other in self._same]):
-            return None
+    def _is_complete(self, state: State) -> bool:
+        """Whether a branch without goals satisfies the conditions."""
+        if any([state.nodes[one] != state.nodes[other] for one, other in self._same]):
+            return False
         for condition in self.pattern.conditions:
             value = state.bindings.get(condition.name)
-            problem = None if value is None else self._conditions.problem(condition, value, state.bindings)
-            if problem is not None:
-                missed = miss(state, partial(str, problem), state.nodes[0] if state.nodes else None)
-                if missed is None:
-                    return None
-                state = missed
-        return state
+            if value is not None and self.conditions.problem(condition, value, state.bindings) is not None:
+                return False
+        return True
 
-    def _input(self, want: ValuePattern, user: NodeRef, slot: int, state: State) -> State | Iterator[State] | None:
+    def _input(self, want: ValuePattern, user: NodeRef, slot: int, state: State) -> State | None:
         names = user.node.input
         name = names[slot] if slot < len(names) else ""
         if not name:
-            return miss(state, lambda: f"{called(user)} has no input {slot}, the pattern needs {want}", user)
+            return None
         if isinstance(want, Call | Path):
-            return self._produced(want, name, user, slot, state)
+            call, producer = final_call(want), self._nodes.producer(user.scope, name)
+            if producer is None or not is_calling(producer.node, call.operators):
+                return None
+            output = producer.scope.producers[name][1]
+            return _new_state((((NODE, want, producer, output), state.goals), *state[1:]))
         value = self._nodes.value(user.scope, name)
         if isinstance(want, Bound):
-            return self._bound(want, value, user, state)
+            return self._bound(want, value, state)
         assert isinstance(want, Number | Elements)
-        if self._literals.is_like(value, want):
-            return state
-        return miss(
-            state, lambda: mismatches.constant_differs(user.node, slot, want, self._literals.text(value), name), user
-        )
+        return state if self._literals.is_like(value, want) else None
 
-    def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
+    def _bound(self, want: Bound, value: Value, state: State) -> State | None:
         if want.is_constant and not self._literals.is_constant(value):
-            return miss(
-                state, lambda: f'"{visible(value.name)}" is not a constant, the pattern needs one ({want})', user
-            )
+            return None
         before = state.bindings.get(want.name)
         if before is None:
             goals, bindings, *others = state
-            return new_state((goals, {**bindings, want.name: value}, *others))
-        if before == value:
-            return state
-        return miss(
-            state,
-            lambda: f'{want} is "{visible(before.name or "")}" in one place and "{visible(value.name)}" in another',
-            user,
-        )
+            return _new_state((goals, {**bindings, want.name: value}, *others))
+        return state if before == value else None
 
-    def _produced(
-        self, want: Call | Path, name: str, user: NodeRef, slot: int, state: State
-    ) -> State | Iterator[State] | None:
-        call, producer = final_call(want), self._nodes.producer(user.scope, name)
-        if producer is not None and is_calling(producer.node, call.operators):
-            output = producer.scope.producers[name][1]
-            return with_goals(state, ((NODE, want, producer, output), state.goals))
-        if not state.slack:
+    def _node(self, want: Call | Path, ref: NodeRef, output: int, state: State) -> State | Iterator[State] | None:
+        call = final_call(want)
+        if output != call.output or not is_calling(ref.node, call.operators):
             return None
-        scope = Index.defining_scope(user.scope, name)
-        missed = miss(state, partial(mismatches.comes_from, call, name, producer, scope), user)
-        return None if missed is None else self._around(want, producer, user, slot, missed)
-
-    @staticmethod
-    def _around(want: Call | Path, producer: NodeRef | None, user: NodeRef, slot: int, state: State) -> Iterator[State]:
-        """Yield ways to continue where a value comes from another node than wanted."""
-        call = final_call(want)
-        if producer is not None:
-            if call.inputs and len(call.inputs) <= len(producer.node.input):  # with this operator in place of the other
-                last = state.missed[-1]._replace(other=producer)
-                goals = ((INSIDE, want, producer, 0), state.goals)
-                yield state._replace(goals=goals, missed=(*state.missed[:-1], last))
-            for place, name in enumerate(producer.node.input[:2]):  # without this node in the model
-                if name:
-                    yield with_goals(state, ((INPUT, want, producer, place), state.goals))
-        for each in call.inputs or ():  # without the call in the pattern
-            if isinstance(each, Call | Path):
-                yield with_goals(state, ((INPUT, each, user, slot), state.goals))
-        yield state
-
-    def _node(
-        self, kind: int, want: Call | Path, ref: NodeRef, output: int, state: State
-    ) -> State | Iterator[State] | None:
-        call = final_call(want)
-        goals, bindings, nodes, *others = state
-        after: State | None = new_state((goals, bindings, (*nodes, ref), *others))
-        assert after is not None
-        if kind == NODE and not is_calling(ref.node, call.operators):
-            after = miss(after, lambda: f"{called(ref)}: the pattern needs {operators(call)} here", ref, other=ref)
-        elif kind == NODE and output != call.output:
-            after = miss(
-                after, lambda: f"output {output} of {called(ref)} is used, the pattern needs output {call.output}", ref
-            )
-        if after is not None and call.name and kind == NODE:
-            value = Value(ref.scope, ref.node.output[output])
-            after = self._bound(Bound(call.name), value, ref, after)
+        goals, bindings, nodes = state
+        after: State | None = _new_state((goals, bindings, (*nodes, ref)))
+        if after is not None and call.name:
+            after = self._bound(Bound(call.name), Value(ref.scope, ref.node.output[output]), after)
         for name, wanted in call.attributes:
             after = None if after is None else self._attribute(name, wanted, ref, after)
         if after is None:
             return None
         if isinstance(want, Path):
-            after = with_goals(after, ((PATH, want, ref, 0), after.goals))
+            after = _new_state((((PATH, want, ref, 0), after.goals), *after[1:]))
         return after if call.inputs is None else self._inputs(call, call.inputs, ref, after)
 
     def _attribute(self, name: str, want: AttributeValue, ref: NodeRef, state: State) -> State | None:
         bindings = dict(state.bindings)
-        if self._nodes.binds(name, want, ref, bindings):
-            return state._replace(bindings=bindings)
-        return miss(state, lambda: mismatches.attribute_differs(ref, name, self._nodes.attribute(ref, name), want), ref)
+        return state._replace(bindings=bindings) if self._nodes.binds(name, want, ref, bindings) else None
 
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
     ) -> State | Iterator[State] | None:
-        names = ref.node.input
-        given = len(names)
-        while given and not names[given - 1]:
-            given -= 1
+        given = given_inputs(ref)
         if given > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
-            missed = miss(state, partial(mismatches.more_inputs, ref, given, len(wanted)), ref)
-            if missed is None:
-                return None
-            state = missed
+            return None
         count = max(len(wanted), given)
-        if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
-            return with_inputs(state, wanted, range(len(wanted)), ref)
-        orders = self._orders(wanted, count, ref, is_exact=not state.slack)
+        if not 1 < count <= PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
+            return _with_inputs(state, wanted, range(len(wanted)), ref)
+        orders = self._orders(wanted, count, ref)
         if len(orders) > 1:
-            return (with_inputs(state, wanted, order, ref) for order in orders)
-        return with_inputs(state, wanted, orders[0], ref) if orders else None
+            return (_with_inputs(state, wanted, order, ref) for order in orders)
+        return _with_inputs(state, wanted, orders[0], ref) if orders else None
 
-    def _orders(
-        self, wanted: Sequence[ValuePattern], count: int, ref: NodeRef, *, is_exact: bool
-    ) -> list[tuple[int, ...]]:
+    def _orders(self, wanted: Sequence[ValuePattern], count: int, ref: NodeRef) -> list[tuple[int, ...]]:
         """The orders of inputs that may match, each different assignment once."""
-        orders = list(permutations(range(count), len(wanted)))
-        if is_exact:
-            fits = [[self._may_fit(each, slot, ref) for slot in range(count)] for each in wanted]
-            orders = [order for order in orders if all([row[slot] for row, slot in zip(fits, order, strict=True)])]
+        fits = [[self._may_fit(each, slot, ref) for slot in range(count)] for each in wanted]
+        orders = [
+            order
+            for order in permutations(range(count), len(wanted))
+            if all([row[slot] for row, slot in zip(fits, order, strict=True)])
+        ]
         if len(orders) < 2 or len(set(wanted)) == len(wanted):
             return orders
         seen: dict[frozenset[tuple[int, ValuePattern]], tuple[int, ...]] = {}
@@ -327,7 +273,6 @@ class Matcher:
 
     def _ways(self, want: Path, last: NodeRef, state: State) -> Iterator[State]:
         """Yield a branch for each input, at most so many nodes back, from which a path may start."""
-        rest = ((SLACK, None, last, state.slack), state.goals) if state.slack else state.goals
         level, seen, depth = [last], {last}, 0
         while level and (want.most is None or depth <= want.most):
             following: dict[NodeRef, None] = {}
@@ -336,19 +281,15 @@ class Matcher:
                     if not name:
                         continue
                     producer = self._nodes.producer(ref.scope, name)
-                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref)):
-                        goals = ((INPUT, want.start, ref, slot), rest)
-                        yield new_state((goals, state.bindings, state.nodes, 0, state.missed))
+                    if depth >= want.least and self._may_fit(want.start, slot, ref):
+                        yield _new_state((((INPUT, want.start, ref, slot), state.goals), *state[1:]))
                     self._step()
                     if producer is not None and (producer not in seen or depth < want.least):
                         seen.add(producer)
                         following[producer] = None
             level, depth = list(following), depth + 1
-        missed = miss(state, partial(mismatches.no_path, want, last.node.output[0]), last)
-        if missed is not None:
-            yield missed
 
-    def _elsewhere(self, want: Call | Path, first: NodeRef, state: State) -> Iterator[State]:
+    def _elsewhere(self, want: Call | Path, state: State) -> Iterator[State]:
         """Yield a branch for each node that may produce another value of the pattern."""
         call, bindings = final_call(want), state.bindings
         known = [bindings.get(each.name) for each in call.inputs or () if isinstance(each, Bound)]
@@ -362,7 +303,4 @@ class Matcher:
             self._step()
             name = ref.node.output[call.output] if call.output < len(ref.node.output) else ""
             if name and is_calling(ref.node, call.operators) and Value(ref.scope, name) not in taken:
-                yield with_goals(state, ((NODE, want, ref, call.output), state.goals))
-        missed = miss(state, lambda: f"no other node fits {call}", first)
-        if missed is not None:
-            yield missed
+                yield _new_state((((NODE, want, ref, call.output), state.goals), *state[1:]))

@@ -1,12 +1,11 @@
-"""Why a place does not match a pattern: branches of the search and what they missed, conditions, and words for both.
+"""Why a place does not match a pattern: conditions on values, and words for all that differs.
 
 Every text of the model is made visible.
 """
 
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import counted, listed, suggest, visible
@@ -32,62 +31,6 @@ from onnxjson.patterns.expression import (
 from onnxjson.patterns.names import has_wildcards
 from onnxjson.patterns.nodes import Literals, Value
 from onnxjson.patterns.selector_terms import attribute_text, parse
-
-INPUT, NODE, INSIDE, PATH, SLACK, OTHER = range(6)
-"""Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here;
-another value of the pattern, anywhere."""
-
-Goals = tuple[tuple[int, Any, NodeRef, int], Any] | None
-"""The next goal and the others: kind, pattern, node, and the position of an input or output."""
-
-
-class Missed(NamedTuple):
-    """A goal that a place does not meet."""
-
-    text: str
-    """In words, made visible."""
-    address: str
-    """The node where it was missed."""
-    other: NodeRef | None = None
-    """A node whose operator is not the wanted one."""
-
-
-class State(NamedTuple):
-    """A branch of the search; a match if no goal is left."""
-
-    goals: Goals
-    bindings: Mapping[str, Value | Attribute] = {}
-    nodes: tuple[NodeRef, ...] = ()
-    """The nodes of its calls, in reverse order of the model."""
-    slack: int = 0
-    """Number of goals that it may still miss."""
-    missed: tuple[Missed, ...] = ()
-
-
-new_state: Final[Callable[[tuple[Any, ...]], State]] = partial(tuple.__new__, State)
-"""Creates records twice as fast as their class does."""
-
-
-def with_goals(state: State, goals: Goals) -> State:
-    """Return a branch with other goals."""
-    return new_state((goals, *state[1:]))
-
-
-def with_inputs(state: State, wanted: Sequence[ValuePattern], order: Sequence[int], ref: NodeRef) -> State:
-    """Return a branch that also has the inputs of a node as goals, in this order."""
-    goals = state.goals
-    for place in range(len(wanted) - 1, -1, -1):
-        goals = ((INPUT, wanted[place], ref, order[place]), goals)
-    return with_goals(state, goals)
-
-
-def miss(state: State, text: Callable[[], str], ref: NodeRef | None, *, other: NodeRef | None = None) -> State | None:
-    """Return a branch that has missed one more goal, or None if it may not miss any more."""
-    if not state.slack:
-        return None
-    missed = Missed(text(), "" if ref is None else ref.address, other)
-    return state._replace(slack=state.slack - 1, missed=(*state.missed, missed))
-
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -236,6 +179,45 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
     else:
         source = "is an input" if name in scope.inputs else "is a constant"
     return f'"{visible(name)}" {source}, the pattern needs {operators(want)}'
+
+
+def between(producer: NodeRef | None, user: NodeRef | None, nodes: Sequence[NodeRef]) -> str:
+    """Nodes are between two that the pattern has next to each other; the one nearest to the user comes first."""
+    ends = " and ".join([called(ref) for ref in (producer, user) if ref is not None])
+    return f"between {ends}: {' and '.join(map(called, reversed(nodes)))}, the pattern has nothing there"
+
+
+def nothing_between(producer: NodeRef | None, name: str, user: NodeRef | None, want: Call) -> str:
+    """A node of the pattern is missing between two others."""
+    source = f'"{visible(name)}"' if producer is None else called(producer)
+    if user is None:
+        return f"after {source}: nothing, the pattern needs {operators(want)}"
+    return f"between {source} and {called(user)}: nothing, the pattern needs {operators(want)}"
+
+
+def other_operator(ref: NodeRef, want: Call) -> str:
+    """A node has another operator."""
+    return f"{called(ref)}: the pattern needs {operators(want)} here"
+
+
+def other_output(ref: NodeRef, output: int, want: Call) -> str:
+    """Another output of a node is used."""
+    return f"output {output} of {called(ref)} is used, the pattern needs output {want.output}"
+
+
+def no_input(ref: NodeRef, slot: int, want: ValuePattern) -> str:
+    """A node has fewer inputs."""
+    return f"{called(ref)} has no input {slot}, the pattern needs {want}"
+
+
+def not_constant(want: Bound, value: Value) -> str:
+    """A value is no constant."""
+    return f'"{visible(value.name)}" is not a constant, the pattern needs one ({want})'
+
+
+def two_values(want: Bound, before: Value | Attribute, value: Value) -> str:
+    """A name stands for two values."""
+    return f'{want} is "{visible(before.name or "")}" in one place and "{visible(value.name)}" in another'
 
 
 def more_inputs(ref: NodeRef, given: int, wanted: int) -> str:

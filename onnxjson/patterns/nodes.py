@@ -288,6 +288,15 @@ def is_calling(node: Node, operators: Sequence[Operator]) -> bool:
     return False
 
 
+def given_inputs(ref: NodeRef) -> int:
+    """The number of inputs of a node, without those omitted at the end."""
+    names = ref.node.input
+    given = len(names)
+    while given and not names[given - 1]:
+        given -= 1
+    return given
+
+
 def positions_calling(scope: Scope, operators: Sequence[Operator]) -> Iterable[int]:
     """Return the positions of the nodes of a graph that call one of the operators, in their order."""
     nodes = scope.graph.node

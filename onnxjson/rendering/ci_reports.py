@@ -142,11 +142,22 @@ def headline(result: GateResult) -> str:
     """Return the verdict in one sentence."""
     if not result.models:
         return "No models changed."
-    states = [state_of(each) for each in result.models]
-    bad, doubtful = states.count("error"), states.count("warning")
+    bad = sum([not each.passes for each in result.models])
     models = counted(len(result.models), "changed model")
-    warned = f", {doubtful:,} with warnings" if doubtful else ""
-    return f"The gate fails for {bad:,} of {models}{warned}." if bad else f"The gate passes: {models}{warned}."
+    breaking = sum([any([change.is_breaking for change in each.interface]) for each in result.models])
+    verdicts = [each.outputs.verdict for each in result.models if each.outputs is not None]
+    facts = [
+        f"{number:,} {words}"
+        for number, words in (
+            (breaking, "breaking for callers"),
+            (verdicts.count("different"), "with other outputs"),
+            (verdicts.count("not-compared"), "not compared"),
+            (verdicts.count("equal"), "with equal outputs"),
+        )
+        if number
+    ]
+    blocked = f"the gate blocks {bad:,}" if bad else "nothing is blocked"
+    return f"{models}: {', '.join([*facts, blocked])}."
 
 
 def urgency(each: ModelResult) -> tuple[bool, bool]:

@@ -121,6 +121,13 @@ def is_of_interface(event: Event) -> bool:
     return event.kind == "io-changed" or (event.kind == "renamed" and event.pattern in ("inputs", "outputs"))
 
 
+def is_cleanup(event: Event) -> bool:
+    """Whether an event merges, folds or drops what changes no result, or adds or removes an operator set."""
+    if event.kind == "opset-changed":
+        return not any(detail.base and detail.target for member in event.members for detail in member.details)
+    return event.kind in ("merged", "folded", "dead-code-removed") or event.pattern == "Identity"
+
+
 class SizeTexts(NamedTuple):
     """A row of the table of operators and sizes."""
 
@@ -132,12 +139,17 @@ class SizeTexts(NamedTuple):
     is_part: bool = False  # whether it is a part of the first row below that is not
 
 
-def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:
-    """Return the rows of `most` operators, changed ones unless `with_all`, and sizes; none if all are unchanged."""
+def size_rows(
+    report: Report, most: int | None = None, *, with_all: bool = False, with_costs: bool = False
+) -> list[SizeTexts]:
+    """Return the rows of `most` operators, changed ones unless `with_all`, and sizes.
+
+    None if all are unchanged, unless `with_costs` and there are costs.
+    """
     shown = [each for each in report.operators if with_all or each.change][:most]
     costs = cost_rows(*report.costs)[2:] if report.costs is not None else []
     is_changed = any(each.change for each in report.operators)
-    costs_differ = any([row[1] != row[2] for row in costs])
+    costs_differ = any([with_costs or row[1] != row[2] for row in costs])
     if not (costs_differ or is_changed or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
     counts = [(each, each.what) for each in shown]
@@ -156,14 +168,11 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
 
 
 def _weight(event: Event) -> int:
-    """Position in a report: quantizations, changes of results, rewrites that may preserve them, cleanup.
-
-    Cleanup copies values or merges equal ones; operator sets that were added or removed count as cleanup.
-    """
-    if event.kind == "opset-changed":
-        return 2 if any(detail.base and detail.target for member in event.members for detail in member.details) else 3
-    if event.kind in ("merged", "folded", "dead-code-removed") or event.pattern == "Identity":
+    """Position in a report: quantizations, changes of results, rewrites that may preserve them, cleanup."""
+    if is_cleanup(event):
         return 3
+    if event.kind == "opset-changed":
+        return 2
     if event.kind == "quantized":
         return 0
     return 1 if EFFECTS[event.kind] == "changed" or event.verdict == "different" else 2

@@ -118,7 +118,7 @@ def nodes_text(report: Report) -> str:
 
 
 def _sizes(report: Report, *, details: bool) -> Iterator[tuple[str, ...]]:
-    rows = size_rows(report, None if details else _MOST_OPERATORS, with_all=details)
+    rows = size_rows(report, None if details else _MOST_OPERATORS, with_all=details, with_costs=True)
     yield from [("operators", "before", "after", "change")] if rows else ()
     for row in rows:
         numbers = ["." if each == "0" else each for each in (row.before, row.after)]

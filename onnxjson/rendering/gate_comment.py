@@ -10,7 +10,7 @@ from onnxjson.checking.judging import BREAKING, COMPATIBLE, DIFFERENT, GateResul
 from onnxjson.diffing.events import KIND_PROPERTIES, Event
 from onnxjson.model.display import counted, listed
 from onnxjson.rendering.ci_reports import by_severity, columns_of, headline, state_of, urgency
-from onnxjson.rendering.diff_report import Report, is_of_interface
+from onnxjson.rendering.diff_report import Report, is_cleanup, is_of_interface
 from onnxjson.rendering.diff_text import detail_text, place_text
 from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span, interface_text
 
@@ -35,15 +35,27 @@ def change_words(report: Report) -> list[str]:
     loud, _ = report.by_weight
     words = [f"**{each.word}**: {interface_text(each)}" for each in report.interface]
     words += [f"`{layers}`" for layers in report.layers]
-    quantized = [event for event in loud if event.kind == "quantized"]
-    if len(quantized) > 1:
-        number = counted(sum([event.count for event in quantized]), "place")
-        words.append(f"quantized in {number}, such as {code(quantized[0].pattern)}")
-        loud = [event for event in loud if event.kind != "quantized"]
-    words += [_event(event) for event in loud if not (report.interface and is_of_interface(event))]
+    words += _together("quantized", [event for event in loud if event.kind == "quantized"])
+    words += [
+        _event(event)
+        for event in loud
+        if event.kind != "quantized" and not is_cleanup(event) and not (report.interface and is_of_interface(event))
+    ]
+    words += _together("cleanup", [event for event in loud if is_cleanup(event)])
     if report.without_effect:
         words.append(f"{counted(report.without_effect, 'change')} without effect")
     return words
+
+
+def _together(title: str, events: Sequence[Event]) -> list[str]:
+    """Return what happened in words; several events as ``quantized in 25 places, such as `Gemm -> ...```."""
+    if len(events) < 2:
+        return [_event(event) for event in events]
+    places = counted(sum([event.count for event in events]), "place")
+    example = max(events, key=lambda event: event.count)
+    return [
+        f"{title} in {places}, such as {'' if title == example.kind else example.kind + ' '}{code(example.pattern)}"
+    ]
 
 
 def _event(event: Event) -> str:

@@ -30,7 +30,7 @@ data.nodes.forEach((node, number) => {
 });
 
 // The lines of the model. A line of a repeat has the nodes of all rounds; those of the first stand for the others.
-const numbers = ranges => ranges.flatMap(([first, size]) => Array.from({ length: size }, (_, step) => first + step));
+const numbers = ranges => ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, step) => first + step));
 const first = new Map(), rounds = new Map();
 function line([title, ranges, inner, isRepeat]) {
   const made = { title: text(title), parts: [], open: inner.length > 0, isRepeat, size: 0 };

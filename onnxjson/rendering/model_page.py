@@ -5,7 +5,7 @@ browsers do not run; the script puts every text into the page as text. All texts
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.checking.cost import Cost
+from onnxjson.codecs.node_blocks import runs
 from onnxjson.model.constants import find_constant, is_constant
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, SparseTensor, Tensor
@@ -122,7 +123,7 @@ class _Page:
 
     def _line(self, line: Line, numbers: Mapping[str, int]) -> list[Any]:
         """A line, its nodes (of a repeat, those of each round), the lines inside it, whether it is a repeat."""
-        rounds = [_ranges([numbers[ref.address] for ref in nodes]) for nodes in line.rounds or (line.nodes,)]
+        rounds = [[*runs([numbers[ref.address] for ref in nodes])] for nodes in line.rounds or (line.nodes,)]
         text = self._texts.setdefault(visible(line.text, None), len(self._texts))
         inner = [self._line(inside, numbers) for inside in line.lines]
         return [text, rounds if line.rounds else rounds[0], inner, int(bool(line.rounds))]
@@ -166,17 +167,6 @@ class _Page:
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(visible(text, _LONGEST), len(self._texts))
-
-
-def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return numbers in their order as first ones of runs, with the lengths of these."""
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and sum(runs[-1]) == number:
-            runs[-1] = runs[-1][0], runs[-1][1] + 1
-        else:
-            runs.append((number, 1))
-    return runs
 
 
 def _attribute(attribute: Attribute) -> str:

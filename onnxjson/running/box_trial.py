@@ -1,4 +1,4 @@
-"""Trial of the box: a process inside it attempts each thing that it must not do.
+"""Trial of what protects this machine: a process in the box attempts each thing that it must not do.
 
 ::
 
@@ -10,11 +10,13 @@ import os
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onnxjson.model.system import FORKS
 from onnxjson.running.box import Box, landlock_missing, seccomp_missing
 from onnxjson.running.worker_protocol import Answer, Limits
 from onnxjson.running.worker_server import run_sandboxed
@@ -55,18 +57,29 @@ _ATTEMPTS: Final[dict[str, tuple[str, Callable[[Path], object]]]] = {
 }
 
 
+_EXCESSES: Final[dict[str, Callable[[], object]]] = {
+    "memory beyond the limit": lambda: bytearray(4 << 30),
+    "time beyond the limit": lambda: time.sleep(60),
+}
+
+
 def try_protections() -> list[Protection]:
-    """Try each protection of this machine in a process inside the box.
+    """Try each protection of this machine in a process inside the box; on Windows they are known without a trial.
 
     Raises:
         OSError: a process or a folder cannot be created.
     """
     with tempfile.TemporaryDirectory(prefix="onnxjson-doctor-") as folder:
         (Path(folder) / "secret").write_bytes(b"x")
-        return [_try_one(name, by, attempt, Path(folder)) for name, (by, attempt) in _ATTEMPTS.items()]
+        tried = [_try_one(name, by, attempt, Path(folder)) for name, (by, attempt) in _ATTEMPTS.items()]
+    return [*tried, *map(_try_excess, _EXCESSES)]
 
 
 def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path) -> Protection:
+    reason = landlock_missing() if by == "Landlock" else seccomp_missing()
+    if not FORKS:
+        return Protection(name, by, False, reason)
+
     def job() -> tuple[Answer, bytes]:
         try:
             attempt(folder)
@@ -80,5 +93,20 @@ def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path
     answer, outcome = run_sandboxed(job, limits, box=Box())
     if outcome == b"refused":
         return Protection(name, by, True)
-    reason = landlock_missing() if by == "Landlock" else seccomp_missing()
     return Protection(name, by, False, reason or outcome.decode() or answer.detail or "nothing refuses it")
+
+
+def _try_excess(name: str) -> Protection:
+    if not FORKS:
+        is_ended = name.startswith("time")
+        reason = "" if is_ended else f"{sys.platform} does not limit it"
+        return Protection(name, "limits of the process", is_ended, reason)
+
+    def job() -> tuple[Answer, bytes]:
+        _EXCESSES[name]()
+        return Answer(outcome="done"), b""
+
+    limits = Limits(memory=2 << 30, wall_seconds=0.3, may_start_threads=True)
+    answer, _ = run_sandboxed(job, limits, box=None)
+    is_ended = answer.outcome in ("memory", "time")
+    return Protection(name, "limits of the process", is_ended, "" if is_ended else "nothing ends it")

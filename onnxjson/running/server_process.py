@@ -8,6 +8,7 @@ libraries preloads code. Variables also contain secrets, which native code must 
 import atexit
 import os
 import secrets
+import shutil
 import signal
 import site
 import subprocess
@@ -20,12 +21,15 @@ from pathlib import Path
 from typing import Final
 
 from onnxjson.model.errors import WorkerError
+from onnxjson.model.system import FORKS, OPENS_FOLDERS, open_lockable
 from onnxjson.running.box import warn_once
 from onnxjson.running.box_processes import end_marked
 from onnxjson.storage.locks import lock, take_leftover
 
 _NAMES: Final = frozenset([
-    "PATH", "HOME", "TMPDIR", "TZ", "TZDIR", "LANG", "LANGUAGE", "SYSTEMROOT",
+    "PATH", "HOME", "TMPDIR", "TZ", "TZDIR", "LANG", "LANGUAGE",
+    # Windows starts no process without the first one, and has the others for temporary files and the home folder.
+    "SYSTEMROOT", "TEMP", "TMP", "USERPROFILE",
     # Folders of shared libraries, often separate ones for graphics processors.
     "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
     # Selection of graphics processors.
@@ -77,7 +81,8 @@ def server_environment() -> dict[str, str]:
 def trusted_environment() -> tuple[tuple[bytes, bytes], ...]:
     """Return all other variables of the user, for jobs that are trusted."""
     kept = {*map(os.fsencode, server_environment()), *map(os.fsencode, _NEVER)}
-    return tuple([each for each in os.environb.items() if each[0] not in kept])
+    variables = [(os.fsencode(name), os.fsencode(value)) for name, value in os.environ.items()]
+    return tuple([each for each in variables if each[0] not in kept])
 
 
 def user_packages() -> list[str]:
@@ -92,7 +97,7 @@ def user_packages() -> list[str]:
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Create a private folder for the time of the block; remove those that killed processes left."""
     folder = tempfile.mkdtemp(prefix=prefix)
-    held = _opened(folder)
+    held = open_lockable(folder)
     try:
         lock(held)
         _remove_stale(Path(folder).parent, prefix)
@@ -117,6 +122,10 @@ def _remove_stale(around: Path, prefix: str) -> None:
 
 def _empty(folder: str) -> None:
     """Remove what is in a folder; one folder is open at a time, since jobs can nest them to any depth."""
+    if not OPENS_FOLDERS:
+        for place in Path(folder).iterdir():
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        return
     descriptor = _opened(folder)
     try:
         above: list[tuple[str, list[str]]] = []
@@ -171,7 +180,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                cwd="/",
+                cwd=os.path.abspath(os.sep),
                 env={**environment, SERVER_MARK: self._mark},
                 start_new_session=True,  # Control-C interrupts only the client, which then ends the server.
             )
@@ -182,12 +191,20 @@ class ServerProcess:
         self.requests = self.process.stdin.fileno()
         """Descriptor to write requests to; it does not block."""
         self.answers = self.process.stdout.fileno()
-        os.set_blocking(self.requests, False)
+        if FORKS:
+            os.set_blocking(self.requests, False)
 
     @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self.process.poll() is None
+
+    def killed_after(self, seconds: float) -> threading.Timer:
+        """Kill it after some seconds, unless the timer is cancelled."""
+        timer = threading.Timer(seconds, self.process.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def is_like(self, command: list[str], environment: dict[str, str]) -> bool:
         """Whether this process started it with this command and environment."""

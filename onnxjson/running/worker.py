@@ -19,6 +19,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.model.system import FORKS
 from onnxjson.running import worker_protocol as protocol
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
 from onnxjson.storage.identity import reading_errors
@@ -231,6 +232,8 @@ class Worker:
         with self._turn:
             try:
                 server = self._running()
+                if not FORKS:  # pipes cannot be waited for there
+                    late = server.killed_after(until - time.monotonic())
                 protocol.send(server.requests, request, blob, until=until)
                 answer_and_blob = protocol.receive(
                     server.answers, protocol.Answer, until=until, blob_bytes=request.limits.answer_bytes
@@ -243,6 +246,9 @@ class Worker:
                 # Otherwise the next request would get the answer to this one.
                 self._stop()
                 raise
+            if not FORKS:  # the job has changed its server
+                late.cancel()
+                self._stop()
         if answer_and_blob[0].outcome == "unboxed":
             raise WorkerError(
                 f"{_NAMES[request.job]} did not run: the kernel refuses to protect this machine from it "

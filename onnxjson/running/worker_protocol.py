@@ -16,6 +16,7 @@ import msgspec
 
 from onnxjson.model.errors import Finding
 from onnxjson.model.limits import ANALYSIS_BYTES, ANALYSIS_PROCESSOR_SECONDS, ANALYSIS_SECONDS
+from onnxjson.model.system import FORKS
 
 _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
@@ -184,7 +185,7 @@ def _exactly(descriptor: int, size: int, until: float | None, *, first: bool = F
 
 
 def _wait(descriptor: int, event: int, until: float | None) -> None:
-    if until is None:
+    if until is None or not FORKS:  # where pipes cannot be waited for, the client ends the server in time
         return
     poll = select.poll()
     poll.register(descriptor, event)

@@ -5,17 +5,18 @@ one pipe and prints into another. Whatever happens to the child, the server repo
 """
 
 import os
-import resource
 import select
 import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 
 from onnxjson.model.errors import is_out_of_memory
+from onnxjson.model.system import FORKS
 from onnxjson.running import worker_jobs
 from onnxjson.running.box import Box, BoxError
 from onnxjson.running.box_processes import children, end_children
@@ -36,7 +37,7 @@ _WITH_SCRATCH = frozenset(["pass", "pass_stages", "run"])
 
 _PLAIN = Box()
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXCPU)
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGXCPU")
 
 
 class ClientGoneError(Exception):
@@ -58,6 +59,8 @@ def main() -> None:
         while True:
             request, model = receive(requests, Request)
             send(answers, *_answer(request, model, requests))
+            if not FORKS:
+                return  # the job has changed this process; the client starts another server
 
 
 def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]:
@@ -72,7 +75,7 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
     def job() -> tuple[Answer, bytes]:
         if request.folder is not None:
             os.chdir(request.folder)  # only of the child; onnx resolves locations relative to it
-        os.environb.update(request.environment)
+        os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in request.environment})
         if scratch is not None:
             # Temporary files disappear with the folder, even if the job is killed.
             os.environ["TMPDIR"] = scratch
@@ -80,6 +83,8 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
                 os.environ["XDG_CACHE_HOME"] = scratch
         return worker_jobs.run(request, subject)
 
+    if not FORKS:
+        return _ended(job)
     box = None if request.trusted else Box(tuple(map(os.fsdecode, request.reads)), scratch, request.devices)
     return run_sandboxed(job, request.limits, client, box=box)
 
@@ -133,22 +138,10 @@ def _run_and_exit(
         os.setsid()
         die_with(parent)
         answers = _only_descriptors(answers, output)
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+        for name in _SIGNALS:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
         _limit(limits)
-        try:
-            if box is not None:
-                box.enter()
-            answer, blob = job()
-        except BoxError as error:
-            answer, blob = Answer(outcome="unboxed", detail=one_line(str(error))), b""
-        except SystemExit as error:
-            answer, blob = Answer(outcome="exited", detail=one_line(f"sys.exit({error.code})")), b""
-        except Exception as error:
-            if is_out_of_memory(error):
-                answer, blob = Answer(outcome="memory"), b""
-            else:
-                answer, blob = Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
+        answer, blob = _ended(job, box)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -158,6 +151,22 @@ def _run_and_exit(
         os.write(2, _OUT_OF_MEMORY[-1])
     finally:
         os._exit(status)
+
+
+def _ended(job: Callable[[], tuple[Answer, bytes]], box: Box | None = None) -> tuple[Answer, bytes]:
+    """Do a job in this process, in a box if there is one; return its answer, or the error with which it ended."""
+    try:
+        if box is not None:
+            box.enter()
+        return job()
+    except BoxError as error:
+        return Answer(outcome="unboxed", detail=one_line(str(error))), b""
+    except SystemExit as error:
+        return Answer(outcome="exited", detail=one_line(f"sys.exit({error.code})")), b""
+    except Exception as error:
+        if is_out_of_memory(error):
+            return Answer(outcome="memory"), b""
+        return Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
 
 
 def _only_descriptors(answers: int, output: int) -> int:
@@ -183,12 +192,14 @@ def _allocated() -> int:
     """Return the bytes that this process has allocated; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 
 
 def _limit(limits: Limits) -> None:
+    import resource  # which Windows lacks
+
     processor = limits.processor_seconds
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
@@ -202,7 +213,11 @@ def _limit(limits: Limits) -> None:
         _, highest = resource.getrlimit(kind)
         if highest != resource.RLIM_INFINITY:
             soft, hard = min(soft, highest), min(hard, highest)
-        resource.setrlimit(kind, (soft, hard))
+        try:
+            resource.setrlimit(kind, (soft, hard))
+        except (ValueError, OSError):  # macOS has some of these limits by name only
+            if sys.platform == "linux":
+                raise
 
 
 def _collect(
@@ -243,7 +258,17 @@ def _collect(
     return answer, bytes(printed), None
 
 
+_statuses: Final[dict[int, int]] = {}
+"""Of children that had to be waited for to know whether they ended: macOS has `os.waitid` from Python 3.13 on."""
+
+
 def _has_ended(child: int) -> bool:
+    if not hasattr(os, "waitid"):
+        if child not in _statuses:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                _statuses[child] = status
+        return child in _statuses
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -252,7 +277,8 @@ def _end(child: int) -> int:
     for kill in (os.killpg, os.kill):  # Until the child creates its session, that group does not exist.
         with suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = _statuses.pop(child) if child in _statuses else os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status)
 
 
 def _ending(status: int, out_of_memory: bool, limits: Limits) -> Answer:

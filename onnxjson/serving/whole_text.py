@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
@@ -21,20 +21,17 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.model.types import format_type
+from onnxjson.outline.lines import Line, outline_of
+from onnxjson.outline.places import LARGEST as LARGEST_OUTLINE
 from onnxjson.running.checking import placed
 from onnxjson.serving.edited_text import LARGEST, EditedText
 from onnxjson.serving.offers import changed, formatted_nodes
 from onnxjson.serving.open_texts import Answers, OpenDocument, path_of_uri
-from onnxjson.serving.text_names import TOKEN, Named, graph_of, is_definition
+from onnxjson.serving.text_names import TOKEN, ends_of_nodes, is_definition
 from onnxjson.storage import files
 
-_DEEPEST: Final = 16
-"""Parts of a name by which nodes are put under scopes; a longer name is hostile."""
-
-_MOST_NODES: Final = 5_000
-"""Nodes of a text that are all in the outline."""
-
 _MOST_ENTRIES: Final = 200
+"""Nodes of one line that are listed."""
 
 _GRAPH = "/graph"
 _MOST = 1_000
@@ -43,7 +40,7 @@ _MOST_FILES = 500
 
 _SYMBOLS = {
     "graph": lsp.SymbolKind.Module,
-    "scope": lsp.SymbolKind.Namespace,
+    "line": lsp.SymbolKind.Namespace,
     "node": lsp.SymbolKind.Function,
     "value": lsp.SymbolKind.Variable,
 }
@@ -54,10 +51,10 @@ COLOURS = {"value": "variable", "node": "namespace", "operator": "function", "at
 
 @dataclass
 class Entry:
-    """One line of the outline."""
+    """One line of the outline, or a node."""
 
     name: str
-    kind: Literal["graph", "scope", "node", "value"]
+    kind: Literal["graph", "line", "node"]
     start: int
     end: int
     detail: str = ""
@@ -74,79 +71,48 @@ class Entry:
         for each in self.children:
             yield from each.everything()
 
-    def operators(self) -> Iterator[str]:
-        """The operators of all nodes in it."""
-        return (each.detail for each in self.everything() if each.kind == "node")
 
-
-def outline(names: Sequence[Named]) -> list[Entry]:
-    """Return the graphs of a text with what is in them."""
+def outline(text: EditedText) -> list[Entry]:
+    """Return the model on one page with the nodes of each line; of a text with mistakes, a list of its nodes."""
     nodes: dict[tuple[Key, ...], Entry] = {}
-    graphs: dict[tuple[Key, ...], Entry] = {}
-    for named in names:
-        graph = graph_of(named.path)
-        top = graphs.setdefault(graph, Entry("/".join(map(str, graph)), "graph", named.start, named.end))
-        top.end = max(top.end, named.end)
-        inner = named.path[len(graph) :]
-        if inner[:1] == ("node",):
-            path = named.path[: len(graph) + 2]
-            if path not in nodes:
-                nodes[path] = Entry("", "node", named.start, named.end)
-                top.children.append(nodes[path])
-            node = nodes[path]
+    for named in text.names():
+        for end in ends_of_nodes(named.path):
+            node = nodes.setdefault(named.path[:end], Entry("", "node", named.start, named.end))
             node.end = max(node.end, named.end)
-            if named.kind == "operator":
-                node.detail = named.name
-            elif named.kind == "node":
-                node.name = named.name
-        elif inner[-1:] == ("name",) and inner[0] != "value_info":
-            top.children.append(Entry(named.name, "value", named.start, named.end, str(inner[0])))
-    for path, graph_entry in sorted(graphs.items(), key=lambda each: -len(each[0])):
-        graph_entry.children = _by_scope(graph_entry.children, 1)
-        owner = next((nodes[path[:end]] for end in range(len(path), 1, -1) if path[:end] in nodes), None)
-        if owner is not None:
-            owner.children.append(graph_entry)
-            owner.end = max(owner.end, graph_entry.end)
-    if len(nodes) > _MOST_NODES:
-        for entry in (*graphs.values(), *nodes.values()):
-            _cut(entry)
-    return [each for path, each in graphs.items() if not any(path[:end] in nodes for end in range(2, len(path)))]
+        is_direct = ends_of_nodes(named.path)[-1:] == [len(named.path) - 1]
+        if is_direct and named.kind == "operator":
+            node.detail = named.name
+        elif is_direct and named.kind == "node":
+            node.name = named.name
+    if not text.is_valid or text.model is None or len(nodes) > LARGEST_OUTLINE:
+        return _cut(list(nodes.values()))
+    by_address = {ref.address: each for path, each in nodes.items() if (ref := text.node_at(path)) is not None}
+    try:
+        lines = outline_of(text.model, text.index).lines
+    except OnnxJsonError:
+        return _cut(list(nodes.values()))
+    return [_entry(line, by_address, 0) for line in lines]
 
 
-def _cut(entry: Entry) -> None:
-    """Keep the first entries at each level; the detail of a scope has its number of nodes."""
-    more = len(entry.children) - _MOST_ENTRIES
-    if more > 0:
-        last = entry.children[_MOST_ENTRIES]
-        entry.children[_MOST_ENTRIES:] = [Entry(f"and {more:,} more", "scope", last.start, entry.end)]
-    for each in entry.children:
-        if each.kind == "scope":
-            _cut(each)
+def _entry(line: Line, nodes: Mapping[str, Entry], start: int) -> Entry:
+    """Return a line with those inside it, and the nodes that are in none of those."""
+    within = {ref for each in line.lines for ref in each.nodes}
+    written = [nodes[ref.address] for ref in line.nodes if ref.address in nodes]
+    first = min([each.start for each in written], default=start)
+    inner = [_entry(each, nodes, first) for each in line.lines]
+    direct = [nodes[ref.address] for ref in line.nodes if ref not in within and ref.address in nodes]
+    last = max([each.end for each in (*written, *inner)], default=first)
+    detail = counted(len(line.nodes), "node") if line.nodes else ""
+    return Entry(line.text, "line", first, last, detail, [*inner, *_cut(direct)])
 
 
-def _by_scope(entries: list[Entry], depth: int) -> list[Entry]:
-    """Nodes whose names begin with the same parts between slashes, under an entry of their own."""
-    grouped: list[Entry] = []
-    scopes: dict[str, Entry] = {}
-    for entry in entries:
-        parts = entry.name.split("/")
-        if entry.kind != "node" or not entry.name.startswith("/") or not depth < len(parts) - 1 < _DEEPEST:
-            grouped.append(entry)
-            continue
-        name = "/".join(parts[: depth + 1])
-        if name not in scopes:
-            scopes[name] = Entry(name, "scope", entry.start, entry.end)
-            grouped.append(scopes[name])
-        scopes[name].end = max(scopes[name].end, entry.end)
-        scopes[name].children.append(entry)
-    seen: dict[tuple[str, ...], str] = {}
-    for name, scope in scopes.items():
-        operators = tuple(scope.operators())
-        like = seen.setdefault(operators, name)
-        same = f", as {like}" if like != name and len(operators) > 1 else ""
-        scope.detail = counted(len(operators), "node") + same
-        scope.children = _by_scope(scope.children, depth + 1)
-    return grouped
+def _cut(entries: list[Entry]) -> list[Entry]:
+    """Keep the first entries of very many."""
+    more = len(entries) - _MOST_ENTRIES
+    if more <= 1:
+        return entries
+    first = entries[_MOST_ENTRIES]
+    return [*entries[:_MOST_ENTRIES], Entry(f"and {more:,} more", "line", first.start, first.end)]
 
 
 def of_whole(method: Callable[[Any, EditedText, Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -179,9 +145,9 @@ class OfWholeText(Answers):
 
     @of_whole
     def symbols(self, text: EditedText, params: Any) -> Any:
-        """Graphs, scopes in names, nodes and values, as a tree."""
+        """The model on one page with the nodes of each line, as a tree."""
         uri = params.text_document.uri
-        entries = outline(text.names())
+        entries = outline(text)
         asked = self.server.client_capabilities.text_document
         if asked and asked.document_symbol and asked.document_symbol.hierarchical_document_symbol_support:
             return [self._symbol(uri, entry) for entry in entries]

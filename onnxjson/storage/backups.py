@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onnxjson.model import system
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
 from onnxjson.storage.identity import reading_errors, sha256_of
@@ -78,7 +79,7 @@ def keep_backup(path: Path, known: str | None = None) -> None:
     the SHA-256 `known` that is restored at the time, has the same content.
     """
     with reading_errors(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = system.open_for_reading(path, os.O_RDONLY)
     name = visible(str(path), None)
     with system_errors(f"no backup of {name} can be kept"):
         try:
@@ -98,7 +99,7 @@ def restore(history: History, position: int) -> None:
     path, chosen = history.path, history.kept[position]
 
     def write(output: Output) -> None:
-        descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = system.open_file(chosen.file, os.O_RDONLY | system.NO_LINK)
         try:
             _copy(descriptor, output)
         finally:
@@ -142,6 +143,6 @@ def _copy(descriptor: int, output: Output) -> None:
     """Copy a whole file, or share its blocks."""
     if not output.clone(descriptor):
         offset = 0
-        while piece := os.pread(descriptor, PIECE, offset):
+        while piece := system.read_at(descriptor, PIECE, offset):
             output.write(piece)
             offset += len(piece)

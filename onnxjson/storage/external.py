@@ -20,10 +20,11 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from onnxjson.model import errors
+from onnxjson.model import errors, system
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.payloads import PROVIDERS, FileSlice, SourceFile
+from onnxjson.model.system import Folder
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records
 from onnxjson.storage.remote import open_next_to
@@ -155,18 +156,18 @@ class Resolver:
         if self._trust_links:
             folder, parts = self._without_links(parts, where)
         try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            outer = Folder(folder)
         except OSError as error:
             raise _system_error(where, error) from error
         try:
-            device = os.fstat(descriptor).st_dev
+            device = outer.status().st_dev
             for part in parts[:-1]:
-                inner = _step(descriptor, part, os.O_DIRECTORY, where)
-                os.close(descriptor)
-                descriptor = inner
-            file_descriptor = _step(descriptor, parts[-1], os.O_NONBLOCK | os.O_NOCTTY, where)
+                inner = _folder_in(outer, part, where)
+                outer.close()
+                outer = inner
+            file_descriptor = _file_in(outer, parts[-1], where)
         finally:
-            os.close(descriptor)
+            outer.close()
         try:
             self._check(os.fstat(file_descriptor), device, where)
         except BaseException:
@@ -190,7 +191,7 @@ class Resolver:
             raise errors.UntrustedError(
                 f"{where}: it is on another file system; copy it, or trust links with --trust-links"
             )
-        occupied = status.st_blocks * 512
+        occupied = system.bytes_on_disk(status)
         is_checked = not self._allow_sparse and (status.st_dev, status.st_ino) not in PROVIDERS
         if is_checked and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
             raise errors.UntrustedError(
@@ -252,20 +253,33 @@ def _number(text: str, key: str, where: str) -> int:
     return int(text)
 
 
-def _step(folder: int, name: str, flags: int, where: str) -> int:
-    """Open `name` in an opened folder -> its descriptor; never follow a link, never wait."""
+def _folder_in(outer: Folder, name: str, where: str) -> Folder:
+    """Open the folder `name` in an open folder; never follow a link."""
     try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
-            raise errors.UntrustedError(
-                f"{where}: {visible(name)!r} is a link; copy the file, or trust links with --trust-links"
-            )
-        if not flags & os.O_DIRECTORY and not stat.S_ISREG(mode):
-            # Opening a device may already have an effect.
-            raise errors.UntrustedError(f"{where}: it is not a regular file")
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
+        _require_no_link(outer.status_of(name), name, where)
+        return Folder(name, beside=outer, flags=system.NO_LINK)
     except OSError as error:
         raise _system_error(where, error) from error
+
+
+def _file_in(outer: Folder, name: str, where: str) -> int:
+    """Open the file `name` in an open folder -> its descriptor; never follow a link, never wait."""
+    try:
+        status = outer.status_of(name)
+        _require_no_link(status, name, where)
+        if not stat.S_ISREG(status.st_mode):
+            # Opening a device may already have an effect.
+            raise errors.UntrustedError(f"{where}: it is not a regular file")
+        return system.open_file(name, os.O_RDONLY | system.NO_LINK | system.NO_WAITING, beside=outer)
+    except OSError as error:
+        raise _system_error(where, error) from error
+
+
+def _require_no_link(status: os.stat_result, name: str, where: str) -> None:
+    if system.is_link(status):
+        raise errors.UntrustedError(
+            f"{where}: {visible(name)!r} is a link; copy the file, or trust links with --trust-links"
+        )
 
 
 def _system_error(where: str, error: OSError) -> errors.OnnxJsonError:

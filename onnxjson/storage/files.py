@@ -19,6 +19,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import SourceFile
+from onnxjson.model.system import Folder
 from onnxjson.storage import safetensors
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external import Resolver
@@ -194,7 +195,7 @@ def save(
     expect: Identity | None = None,
     replace: bool = True,
     backup: bool = False,
-    beneath: int | None = None,
+    beneath: Folder | None = None,
 ) -> None:
     """Save a model to a file, all or nothing.
 
@@ -207,7 +208,7 @@ def save(
         expect: the file that was opened at `path`; raise if another program has changed it.
         replace: whether an existing file may be replaced.
         backup: keep the replaced file in the user's state folder (`onnxjson undo-save`).
-        beneath: descriptor of a folder in which the file must be; see `save_file`.
+        beneath: an open folder in which the file must be; see `save_file`.
 
     Raises:
         OutputError, AccessDeniedError, FileError: the file cannot be written, or has weights of `model`; an existing

@@ -2,14 +2,20 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import SourceFile
+
+if sys.platform == "win32":
+    from pathlib import WindowsPath as _SystemPath
+else:
+    from pathlib import PosixPath as _SystemPath
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -84,7 +90,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class CalledPath(PosixPath):
+class CalledPath(_SystemPath):
     """The path of a file that messages call by another name, which is its text; made by `called`."""
 
     name_in_messages = ""

@@ -1,12 +1,13 @@
 """Locks on files and folders, which end with the process that holds them, however it ends."""
 
-import fcntl
 import os
 import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from onnxjson.model import system
 
 SETTLED_SECONDS: Final = 60.0
 """Age from which a file without a lock is one that a killed process left, not one that is just being created."""
@@ -24,7 +25,7 @@ def lock(descriptor: int, patience: float = 0.0) -> bool:
     end = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.try_lock(descriptor)
         except BlockingIOError:
             if time.monotonic() >= end:
                 raise
@@ -41,13 +42,13 @@ def take(path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, 
     `without_locks`: what to assume on a file system without locks, true if no process holds it.
     """
     try:
-        descriptor = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = system.open_lockable(path, access | system.NO_LINK | system.NO_WAITING)
     except OSError:
         return None
     with suppress(OSError):
         status = os.fstat(descriptor)
         is_known = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-        is_own = is_known and status.st_uid == os.geteuid()
+        is_own = is_known and status.st_uid == system.user_id()
         is_free = is_own and (lock(descriptor, patience) or without_locks)
         if is_free and os.fstat(descriptor).st_nlink > 0:  # the previous holder may have removed it
             return descriptor
@@ -69,7 +70,9 @@ def take_leftover(path: str | Path, process: int = 0) -> int | None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process with this ID is running."""
+    """Whether a process with this ID is running; True where that cannot be known."""
+    if not system.FORKS:  # on Windows, the call below would end the process
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

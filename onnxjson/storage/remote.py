@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from onnxjson.codecs.serde import needed_parts
+from onnxjson.model import system
 from onnxjson.model.display import visible
 from onnxjson.model.errors import (
     AccessDeniedError,
@@ -150,7 +151,7 @@ class _Copy:
             for folder in (self.path.parent, self._state.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._load()
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._file = system.open_file(self.path, os.O_RDWR | os.O_CREAT | system.NO_LINK, 0o600)
             os.ftruncate(self._file, self.size)
         status = os.fstat(self._file)
         self._place = status.st_dev, status.st_ino
@@ -197,7 +198,7 @@ class _Copy:
             self.remove()
         elif self.fetched:
             with suppress(OSError, OnnxJsonError):
-                os.fsync(self._file)  # Ranges must not outlive the bytes if the machine crashes.
+                system.sync(self._file)  # Ranges must not outlive the bytes if the machine crashes.
                 save_file(self._state, lambda output: output.write(json.dumps(self._ranges).encode()), mode=0o600)
 
     def remove(self) -> None:
@@ -228,7 +229,7 @@ class _Copy:
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the object, fetched if they are not here."""
         self.provide(start, length)
-        return os.pread(self._file, length, start)
+        return system.read_at(self._file, length, start)
 
     def has(self, start: int, end: int) -> bool:
         """Whether these bytes are here."""
@@ -250,7 +251,7 @@ class _Copy:
             start, end = 0, self.size
         if len(data) != end - start:
             raise ChangedUnderneathError(f"{self._label()} was changed while it was read; try again")
-        os.pwrite(self._file, data, start)
+        system.write_at(self._file, data, start)
         self.fetched += len(data)
         if self._waited > _PATIENCE + self.fetched / _SLOWEST:
             raise FileError(f"{self._label()} comes with less than {_SLOWEST:,} bytes per second; download it first")

@@ -6,18 +6,16 @@ exactly the new bytes.
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from onnxjson.model import errors
+from onnxjson.model import errors, system
 from onnxjson.model.display import visible
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
 from onnxjson.storage.locks import lock, take_leftover
@@ -28,9 +26,6 @@ PIECE = 1 << 20
 
 _GATHERED = 1 << 16
 """Only shorter pieces are collected: copying longer ones would take as long as writing them."""
-
-_FICLONE = 0x40049409
-"""The request of linux/fs.h that lets two files share their blocks until one of them changes."""
 
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _IN_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO}
@@ -88,13 +83,7 @@ class Output:
 
         The hash of the copy is that of `save_file`, and is not computed here.
         """
-        if sys.platform != "linux":
-            return False
-        try:
-            fcntl.ioctl(self._descriptor, _FICLONE, source)
-        except OSError:
-            return False
-        return True
+        return system.share_blocks(source, self._descriptor)
 
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of all bytes that were to be written."""
@@ -140,7 +129,7 @@ def save_file(
     break_hardlink: bool = False,
     mode: int | None = None,
     sha256: str | None = None,
-    beneath: int | None = None,
+    beneath: system.Folder | None = None,
 ) -> None:
     """Create or replace a file; return only when it is safely on the disk.
 
@@ -156,7 +145,7 @@ def save_file(
         break_hardlink: whether a file with several names may be replaced under this name only.
         mode: permissions of a new file; by default those of the umask.
         sha256: hash of the content, if it is known before it is written; the bytes that are read back must have it.
-        beneath: descriptor of a folder in which the file must be, whatever links were exchanged meanwhile.
+        beneath: an open folder in which the file must be, whatever links were exchanged meanwhile.
 
     Raises:
         UntrustedError: the file would not be beneath the folder.
@@ -172,10 +161,10 @@ def save_file(
     name = visible(str(path), None)
     if not replace:
         _refuse_existing(target, name)
-    # From here on the folder is this descriptor: another one under the same path is not written to.
+    # From here on the folder is the one that is open: another one under the same path is not written to.
     with _open_folder(target.parent, name) as folder:
-        if beneath is not None:
-            _require_beneath(folder, beneath, name)
+        if beneath is not None and not folder.is_beneath(beneath):
+            raise errors.UntrustedError(f"{name} is not in the folder that --allow-write names")
         remove_leftovers(target.parent, _prefix(target))
         descriptor, temporary = _temporary_file(target, folder, status, mode)
         try:
@@ -185,7 +174,7 @@ def save_file(
             with system_errors(f"{name} cannot be written"):
                 _keep_attributes(descriptor, target, status)
                 if fsync:
-                    os.fsync(descriptor)
+                    system.sync(descriptor)
             _read_back(temporary, output.sha256(), name, verify)
             if backup is not None and status is not None:
                 backup(target)
@@ -195,12 +184,12 @@ def save_file(
             if not replace:
                 _refuse_existing(target, name)
             with system_errors(f"{name} cannot be replaced"):
-                os.replace(temporary.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                _replace(folder, temporary.name, target.name)
             if fsync:
                 _sync_folder(folder, name)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary.name, dir_fd=folder)
+                folder.remove(temporary.name)
             raise
         finally:
             # Closing the descriptor releases the lock on the temporary file, which shows that this process is alive.
@@ -215,7 +204,8 @@ def make_folder(path: Path) -> None:
         return
     with system_errors(f"the folder {name} cannot be created"):
         path.mkdir(exist_ok=True)
-    with _locked_folder(path.parent, name) as parent:
+    with _open_folder(path.parent, name) as parent:
+        _lock(parent, name)
         _sync_folder(parent, name)
 
 
@@ -252,7 +242,7 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
         )
     if not os.access(target, os.W_OK):
         with suppress(OSError):
-            if os.statvfs(target).f_flag & os.ST_RDONLY:
+            if system.HAS_OWNERS and os.statvfs(target).f_flag & os.ST_RDONLY:
                 raise errors.AccessDeniedError(f"{name} is on a read-only file system; save it elsewhere")
         raise errors.AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")
     return target, status
@@ -268,21 +258,23 @@ def _prefix(target: Path) -> str:
     return f".onnxjson-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
 
 
-def _temporary_file(target: Path, folder: int, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
+def _temporary_file(
+    target: Path, folder: system.Folder, status: os.stat_result | None, mode: int | None
+) -> tuple[int, Path]:
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{os.urandom(8).hex()}.tmp")
     # An existing file may be private: its permissions are set once the content is complete.
     first_mode = 0o600 if status is not None or mode is not None else 0o666
     with system_errors(f"{visible(str(target), None)} cannot be written: its folder does not allow new files"):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(temporary.name, flags, first_mode, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.NO_LINK
+        descriptor = system.open_file(temporary.name, flags, first_mode, beside=folder)
         try:
             lock(descriptor)
             if status is None and mode is not None:
-                os.fchmod(descriptor, mode & 0o777)
+                system.set_mode(descriptor, mode & 0o777)
         except BaseException:
             os.close(descriptor)
             with suppress(OSError):
-                os.unlink(temporary.name, dir_fd=folder)
+                folder.remove(temporary.name)
             raise
     return descriptor, temporary
 
@@ -304,7 +296,7 @@ def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
 
 
 def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | None) -> None:
-    if status is None:
+    if status is None or not system.HAS_OWNERS:
         return
     mode = stat.S_IMODE(status.st_mode)
     new = os.fstat(descriptor)
@@ -341,51 +333,49 @@ def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path],
 
 
 @contextmanager
-def _open_folder(folder: Path, name: str) -> Iterator[int]:
-    """Open a folder -> its descriptor, whose lock is released at the end."""
+def _open_folder(path: Path, name: str) -> Iterator[system.Folder]:
+    """Open a folder, whose lock is released at the end."""
     with system_errors(f"{name} cannot be written"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = system.Folder(path)
     try:
-        yield descriptor
+        yield folder
     finally:
         with suppress(OSError):
-            os.close(descriptor)
+            folder.close()
 
 
-@contextmanager
-def _locked_folder(folder: Path, name: str) -> Iterator[int]:
-    """Lock a folder -> its descriptor; so two saves cannot both find a file unchanged and both replace it."""
-    with _open_folder(folder, name) as descriptor:
-        _lock(descriptor, name)
-        yield descriptor
-
-
-def _require_beneath(folder: int, top: int, name: str) -> None:
-    """Raise unless an open folder is another one or inside it, by going up from it."""
-    wanted, at = os.fstat(top), os.dup(folder)
-    flags = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+def _replace(folder: system.Folder, name: str, target: str) -> None:
+    before, after = folder.at(name), folder.at(target)
     try:
-        while not os.path.samestat(below := os.fstat(at), wanted):
-            above = os.open("..", flags, dir_fd=at)
-            os.close(at)
-            at = above
-            if os.path.samestat(below, os.fstat(at)):
-                raise errors.UntrustedError(f"{name} is not in the folder that --allow-write names")
-    finally:
-        os.close(at)
+        os.replace(before, after, src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
+    except PermissionError:
+        # On Windows a file that is open, such as the model with its weights, is not replaced, but it can be renamed.
+        if system.OPENS_FOLDERS or not os.path.isfile(after):
+            raise
+        aside = f"{after}.onnxjson-old"
+        os.replace(after, aside)
+        try:
+            os.replace(before, after)
+        except BaseException:
+            os.replace(aside, after)
+            raise
+        with suppress(OSError):
+            os.unlink(aside)
 
 
-def _lock(descriptor: int, name: str) -> None:
+def _lock(folder: system.Folder, name: str) -> None:
+    """Lock a folder, so that two saves cannot both find a file unchanged and both replace it."""
     try:
-        lock(descriptor, LOCK_SECONDS)
+        if folder.descriptor is not None:  # Windows has no locks on folders
+            lock(folder.descriptor, LOCK_SECONDS)
     except BlockingIOError:
         message = f"{name} was not saved: another program holds the lock on its folder; save again"
         raise errors.ChangedUnderneathError(message) from None
 
 
-def _sync_folder(descriptor: int, name: str) -> None:
+def _sync_folder(folder: system.Folder, name: str) -> None:
     try:
-        os.fsync(descriptor)
+        folder.sync()
     except OSError as error:
         if error.errno not in {
             errno.EINVAL,

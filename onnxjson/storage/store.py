@@ -2,7 +2,8 @@
 
 ::
 
-    $XDG_STATE_HOME/onnxjson/            without the variable ~/.local/state/onnxjson/; mode 0700, as all below
+    $XDG_STATE_HOME/onnxjson/            without the variable ~/.local/state/onnxjson/; mode 0700, as all below;
+                                         both on Windows ~/AppData/Local/onnxjson/
         backups/                         a store; others are journals and drafts
             a91f...c3/                   a key, such as the path of a model, by its hash
                 01760000000000000000-... an entry, a file or a folder: time in ns, then facts that its store knows
@@ -30,6 +31,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from onnxjson.model import system
 from onnxjson.storage.locks import is_running, lock, take
 
 if TYPE_CHECKING:  # loaded where it is needed: git's driver reads a text in its cache without the rest of the package
@@ -38,8 +40,8 @@ if TYPE_CHECKING:  # loaded where it is needed: git's driver reads a text in its
 Home = Literal["state", "cache"]
 
 _HOMES: Final[dict[Home, tuple[str, str]]] = {
-    "state": ("XDG_STATE_HOME", ".local/state"),
-    "cache": ("XDG_CACHE_HOME", ".cache"),
+    "state": ("XDG_STATE_HOME", ".local/state" if system.HAS_OWNERS else "AppData/Local"),
+    "cache": ("XDG_CACHE_HOME", ".cache" if system.HAS_OWNERS else "AppData/Local"),
 }
 
 _ENTRY: Final = re.compile(r"[0-9]{20}-.*", re.DOTALL)
@@ -55,9 +57,9 @@ def user_folder(home: Home) -> Path:
     """
     variable, default = _HOMES[home]
     given = os.environ.get(variable, "")
-    if not given.startswith("/"):  # Relative paths are ignored: XDG Base Directory Specification 0.8.
+    if not os.path.isabs(given):  # Relative paths are ignored: XDG Base Directory Specification 0.8.
         user = os.path.expanduser("~")
-        if not user.startswith("/"):
+        if not os.path.isabs(user):
             from onnxjson.model.errors import AccessDeniedError
 
             raise AccessDeniedError(f"there is no home folder; {way_out(home)}")
@@ -118,12 +120,14 @@ class Store:
     def is_own(self) -> bool:
         """Whether no other user can have put something into the folder of the store, or exchange it; if it exists."""
         root = self.root
+        if not system.HAS_OWNERS:
+            return True
         try:
             around = root.parent.parent.stat().st_mode
             owners = {status.st_uid for each in (root.parent, root) for status in (each.lstat(), each.stat())}
         except OSError:
             return True
-        return owners == {os.geteuid()} and not (around & stat.S_IWOTH and not around & stat.S_ISVTX)
+        return owners == {system.user_id()} and not (around & stat.S_IWOTH and not around & stat.S_ISVTX)
 
     def make_root(self) -> Path:
         """Create the folder of the store, if necessary; no other user may open it.
@@ -195,13 +199,12 @@ class Store:
         place = folder / f"{time.time_ns():020d}-{number}"
         if is_folder:
             place.mkdir(mode=0o700)
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = system.open_lockable(place, os.O_RDONLY | system.NO_LINK)
             lock(descriptor)
             return place, descriptor
         # Locked before it has its name, so that no other process takes it for one of a killed process.
         hidden = folder / f".onnxjson-{number}.tmp"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(hidden, flags, 0o600)
+        descriptor = system.open_file(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | system.NO_LINK, 0o600)
         try:
             lock(descriptor)
             hidden.rename(place)
@@ -244,7 +247,7 @@ def _use_of(entry: Path) -> tuple[int, str, int, Path]:
             status = place.lstat()
             last = max(last, status.st_mtime_ns)
             if stat.S_ISREG(status.st_mode):
-                size += min(status.st_size, status.st_blocks * 512)
+                size += min(status.st_size, system.bytes_on_disk(status))
     return last, entry.name, size, entry
 
 
@@ -266,7 +269,7 @@ def discard(entry: Path, descriptor: int | None = None) -> None:
     if descriptor is None and (descriptor := take_entry(entry)) is None:
         return
     with suppress(OSError):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        if entry.is_dir():
             import shutil
 
             shutil.rmtree(entry, ignore_errors=True)

@@ -332,8 +332,8 @@ onnxdiff: cd r && git onnxdiff
 onnxdiff-json: cd r && git onnxdiff --format json HEAD -- x.onnx
 revision: cd r && onnxjson diff HEAD:x.onnx x.onnx --format markdown
 ours: cd r && git checkout -q -b ours && git commit -q -a -m ours && git checkout -q main
-gate: cd r && onnxjson gate --base HEAD~1 -o ../gate && cat ../gate/gate.md
 theirs: cd r && cp ../a.onnx x.onnx && onnxjson convert x.onnx -o y.onnx.json && git commit -q -a -m theirs
+gate: cd r && onnxjson gate --base HEAD~1 -o ../gate && cat ../gate/gate.md
 range: cd r && onnxjson diff main...ours -- x.onnx
 log: cd r && git log -p --format=%s ours -- x.onnx
 merge: cd r && git merge ours -m merged

@@ -166,6 +166,16 @@ def test_invalid_text_is_kept_where_nobody_can_be_asked_and_taken_up_again(binar
     assert kept() == []
 
 
+def test_latest_edit_is_continued(binary: Path, editor: Editor) -> None:
+    assert edit(binary, editor(BREAK), "--yes").exit_code == 65
+    result = edit(binary, editor("text = text.replace('zero', '0.2')"), "--yes", "--continue")
+    assert result.exit_code == 0, result.stderr
+    assert alpha_of(binary) == 0.2
+    result = edit(binary, editor(""), "--continue")
+    assert result.exit_code == 2
+    assert "without --continue, a new one begins" in result.stderr
+
+
 def test_draft_that_was_kept_is_named_by_the_next_edit(binary: Path, editor: Editor) -> None:
     edit(binary, editor(BREAK))
     (draft,) = kept()

@@ -24,7 +24,7 @@ def test_other_text_becomes_canonical_in_place(text: Path) -> None:
     text.write_text(canonical.replace('"axis": -1', '"axis" :\t-1.0,').replace("  ", " "))
     result = run("fmt", text)
     assert result.exit_code == 0
-    assert result.stderr == f"formatted {text}\n"
+    assert result.stderr == f"formatted {text}; to undo: onnxjson undo-save {text}\n"
     assert text.read_text() == canonical
 
 

@@ -17,12 +17,18 @@ def _readme() -> str:
     return (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_readme_and_security_have_one_table_of_systems() -> None:
+    table = re.search(r"^\| \| Linux \|.*?\n\n", _readme(), re.DOTALL | re.MULTILINE)
+    assert table is not None
+    assert table[0] in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
 def _contributing() -> str:
     return (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 
 
-def test_readme_has_at_most_120_lines() -> None:
-    assert _readme().count("\n") <= 120
+def test_readme_has_at_most_110_lines() -> None:
+    assert _readme().count("\n") <= 110
 
 
 def test_index_links_every_page() -> None:
@@ -78,8 +84,8 @@ def test_ci_calls_the_test_command_of_the_readme() -> None:
     assert "tests/run" in _readme()
 
 
-def test_install_lines_work_in_a_clone() -> None:
-    """The package is on no index: a clone is installed by its path, and other packages by their names."""
+def test_install_lines_name_the_package_of_the_index() -> None:
+    """Users install what was published; only contributors install a clone, as `-e .`."""
     files = [*PAGES, *(path for folder in ("onnxjson", "tui") for path in (ROOT / folder).rglob("*.py"))]
-    wrong = re.compile(r"pip install [^\n]*(?<![/\w])onnxjson(?![/.\w])|ADDRESS-OF")
+    wrong = re.compile(r"pip install (?!-q -e |-e )(?:-\S+ )*'?\.(?:\[(?!site)|\s)|ADDRESS-OF")
     assert [path.name for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []

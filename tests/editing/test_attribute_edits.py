@@ -218,8 +218,9 @@ def test_flat_and_nested_values_and_other_shapes_are_told_apart() -> None:
     nested = changed(SMALL, "set-tensor w [[[[5]],[[6]]],[[[7]],[[8]]]]")
     assert flat == nested
     assert constant(flat, "w").dims == (2, 2, 1, 1)
-    assert "found 3 values of the shape [3], expected float32[2]; give another dtype or shape with type" in refused(
-        SMALL, "set-tensor s [1,2,3]"
+    assert (
+        "found 3 values of the shape [3], expected float32[2]; give 2 values, or another dtype or shape with type"
+        in refused(SMALL, "set-tensor s [1,2,3]")
     )
     assert constant(apply(model_of(SMALL), parse_line("set-tensor s [1,2,3] --type float32[3]")), "s").dims == (3,)
 

@@ -239,3 +239,20 @@ def test_output_of_the_graph_that_would_be_lost_is_named() -> None:
     before = model_of(HEAD + "(float[2] x) => (float[2] y, bool[2] mask) { y, mask = Dropout(x) }")
     with pytest.raises(EditError, match=r'"mask" inside a match is used by an output of the graph$'):
         replaced(before, "Dropout($x)", "$x")
+
+
+def test_the_domain_of_a_replacement_is_imported_when_told() -> None:
+    model = onnxjson.from_proto(
+        parser.parse_model(HEAD.replace(', "com.microsoft" : 1', "") + "(float[2] x) => (float[2] y) { y = Relu(x) }")
+    )
+    with pytest.raises(EditError, match="no opset_import"):
+        model.rewrite(edits.ReplacePattern(pattern="Relu($x)", replacement="com.microsoft::Gelu($x)"))
+    edit = edits.ReplacePattern(pattern="Relu($x)", replacement="com.microsoft::Gelu($x)", import_domain=True)
+    after = model.rewrite(edit)
+    assert [(each.domain, each.version) for each in after.opset_import] == [("", 20), ("com.microsoft", 1)]
+    assert (
+        after.rewrite(
+            edits.ReplacePattern(pattern="com.microsoft::Gelu($x)", replacement="Relu($x)", import_domain=True)
+        ).opset_import
+        == after.opset_import
+    )

@@ -666,7 +666,7 @@ def test_a_fleet_on_one_machine_needs_no_package(models: Path, monkeypatch: pyte
     assert (result.exit_code, json.loads(result.stdout)["counts"]) == (0, {"ok": 12}), result.stderr
     assert (len(rows_of(out)), (tmp_path / "all.md").exists()) == (12, True)
     result = run("fleet", "check", models, "--scheduler", "tcp://127.0.0.1:1")
-    assert (result.exit_code, "pip install '.[fleet]'" in result.stderr) == (66, True), result.stderr
+    assert (result.exit_code, "pip install 'onnxjson[fleet]'" in result.stderr) == (66, True), result.stderr
 
 
 def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:

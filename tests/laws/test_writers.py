@@ -16,6 +16,7 @@ FLAGS = {"O_WRONLY", "O_CREAT", "O_TRUNC", "O_APPEND"}
 LOOKING = {"shutil.which", "shutil.get_terminal_size"}
 
 OTHERS = {
+    "model/system.py": "opens what others name, and the lock of a folder",
     "cli/program.py": "plays the person who edits a text",
     "cli/options.py": "writes text to a help formatter, not to a file",
     "cli/output.py": "opens the null device",

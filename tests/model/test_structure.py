@@ -318,7 +318,7 @@ def test_an_output_that_nothing_produces_may_be_the_one_that_no_node_uses() -> N
     (finding,) = check_structure(
         Model(ir_version=10, opset_import=OPSETS, graph=graph_of(node("Relu", "x", "460"), outputs="out"))
     )
-    assert finding.hint == 'no node uses "460"; is it that output?'
+    assert finding.hint == 'write "460", which no node uses'
 
 
 def test_an_output_with_the_name_of_another_explains_the_name_that_is_missing() -> None:

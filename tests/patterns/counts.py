@@ -30,7 +30,7 @@ FUSIONS: Final = {
     "RMS norm": ("rms-norm", "rules.fusion._rms_normalization:rms_normalization_ruleset"),
     "rotary embedding": ("rotary-embedding", "rules.fusion._rotary_embedding:rotary_embedding_rules"),
     "bias and Gelu": ("bias-gelu", "ort_fusions.bias_gelu:bias_gelu_rules"),
-    "attention": ("attention attention-mask attention-guarded", "ort_fusions.sdpa:sdpa_rules"),
+    "attention": ("attention attention-mask", "ort_fusions.sdpa:sdpa_rules"),
     "skip and LayerNormalization": (
         "skip-layer-norm", "ort_fusions.skip_normalization:skip_layer_normalization_ruleset",
     ),
@@ -58,7 +58,7 @@ EXPLAINED: Final = {
     ("LayerNormalization", "case layer-norm-plain"): "onnxscript needs the factor, and keepdims written out",
     ("RMS norm", "case rms-norm"): "onnxscript needs keepdims and noop_with_empty_axes written out",
     ("rotary embedding", "case rotary-embedding"): "onnxscript also needs how cos and sin are computed",
-    **{("attention", f"case {each}"): _ATTENTION for each in ("attention", "attention-mask", "attention-guarded")},
+    **{("attention", f"case {each}"): _ATTENTION for each in ("attention", "attention-mask")},
     ("attention", "encoder_ts.onnx"): _ATTENTION,
     ("attention", "bert_ts.onnx"): _ATTENTION,
     ("skip and LayerNormalization", "case skip-layer-norm"): "onnxscript needs 3 dimensions and a bias",

@@ -11,7 +11,8 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.patterns.expression import MOST_VARIANTS, Either
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.searching import absent_operators, find, nearest_misses
+from onnxjson.patterns.misses import nearest_misses
+from onnxjson.patterns.searching import absent_operators, find
 from onnxjson.patterns.selectors import select_nodes
 from tests.cli.running import run
 

@@ -30,7 +30,8 @@ from onnxjson.patterns.expression import (
 from onnxjson.patterns.expression import Path as Way
 from onnxjson.patterns.generalising import pattern_of
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.searching import find, nearest_misses
+from onnxjson.patterns.misses import nearest_misses
+from onnxjson.patterns.searching import find
 from tests.cli.running import run
 
 GELU = "Mul(Mul($x, Add(Erf(Div($x, 1.41421)), 1)), 0.5)"
@@ -273,7 +274,9 @@ def test_text_of_any_pattern_parses_into_it() -> None:
         ("Softmax<axis=1>(Relu(MatMul))", 'axis of Softmax "s" is -1, the pattern needs 1'),
         ("Softmax(Tanh(MatMul($x, ?w)))", '"r" comes from Relu "r", the pattern needs Tanh'),
         ("LogSoftmax(Relu(MatMul($x, ?w)))", 'Softmax "s": the pattern needs LogSoftmax here'),
-        ("Softmax(MatMul($x, ?w))", '"r" comes from Relu "r", the pattern needs MatMul'),
+        ("Softmax(MatMul($x, ?w))", 'between MatMul "mm" and Softmax "s": Relu "r", the pattern has nothing there'),
+        ("Softmax(Relu(Tanh(MatMul)))", 'between MatMul "mm" and Relu "r": nothing, the pattern needs Tanh'),
+        ("MatMul -> Softmax", 'between MatMul "mm" and Softmax "s": Relu "r", the pattern has nothing there'),
         ("Relu(MatMul(?x, ?w))", '"g" is not a constant, the pattern needs one (?x)'),
         ("Erf(Div($x, _)) where users($x) = 1", 'users of "x" is'),
         ("Concat(Split($x), Split($x).1)", 'output 1 of Split "cut" is used, the pattern needs output 0'),

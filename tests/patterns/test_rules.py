@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a case on a line is easier to compare
 
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,12 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
+from onnxjson.patterns.misses import nearest_misses
 from onnxjson.patterns.rule_files import SHIPPED, Block, Rule, pattern_text, read_rules, rule_bytes
-from onnxjson.patterns.searching import find, nearest_misses
+from onnxjson.patterns.searching import find
 from tests.cli.running import run
+from tests.patterns.laws import MODELS
+from tests.patterns.recall import counts
 
 RULES = {rule.id: rule for rule in read_rules(SHIPPED)}
 
@@ -113,10 +117,6 @@ CASES = {
         SCORES + "d = Div(s, root) m = Add(d, half) p = Softmax(m) y = MatMul(p, x)",
         SCORES + "d = Div(s, root) m = Sub(d, half) p = Softmax(m) y = MatMul(p, x)",
     ),
-    "attention-guarded": Case(
-        SCORES + "p = Softmax(s) n = IsNaN(p) g = Where(n, zero, p) y = MatMul(g, x)",
-        SCORES + "p = Softmax(s) n = IsNaN(s) g = Where(n, zero, p) y = MatMul(g, x)",
-    ),
     "rotary-embedding": Case(
         ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
         ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
@@ -192,7 +192,15 @@ FORMS = [
     ("attention", SCORES + "d = Mul(s, half) p = Softmax(d) y = MatMul(p, x)"),
     ("attention", SCORES + "p = Softmax(s) y = MatMul(p, x)"),
     ("attention", SCALED + "p = Softmax(s) y = MatMul(p, x)"),
+    ("attention", SCORES + "p = Softmax(s) n = IsNaN(p) g = Where(n, zero, p) y = MatMul(g, x)"),
+    ("attention", SCORES + "p = Softmax(s) r = Dropout(p) y = MatMul(r, x)"),
     ("attention-mask", SCORES + "m = Add(half, s) p = Softmax(m) y = MatMul(p, x)"),
+    ("attention-mask", SCORES + "m = Add(half, s) p = Softmax(m) n = IsNaN(p) g = Where(n, zero, p) y = MatMul(g, x)"),
+    (
+        "attention-mask",
+        SCORES + "d = Mul(s, half) h = Less(d, zero) m = Where(h, d, small) p = Softmax(m) y = MatMul(p, x)",
+    ),
+    ("attention-mask", SCORES + "h = Less(s, zero) m = Where(h, small, s) p = Softmax(m) y = MatMul(p, x)"),
     ("attention-mask", SCALED + "m = Add(s, half) p = Softmax(m) y = MatMul(p, x)"),
 ]
 """Further forms that a rule with alternatives finds."""
@@ -282,6 +290,32 @@ def test_command_runs_a_folder_of_rules(tmp_path: Path) -> None:
     found = run("find", tmp_path / "m.onnx", "--rules", SHIPPED)
     assert found.exit_code == 0
     assert "info[gelu-erf]: Gelu with erf, in five operators\n/graph/node/4  Mul" in found.stdout
+
+
+def test_the_rules_of_the_package_are_the_default_and_each_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnxjson.save(model_of(CASES["gelu-erf"].found, 20), path)
+    for words in (["--rules"], ["--rules", "builtin"], ["--rules", SHIPPED]):
+        counted = run("find", path, *words, "--count")
+        assert (counted.exit_code, counted.stdout) == (0, "     1  erf-gate\n     1  gelu-erf\n")
+    assert run("find", "--rules", path, "--count").stdout == counted.stdout
+    objects = json.loads(run("find", path, "--rules", "--count", "--json").stdout)
+    assert {each["rule"]: each["count"] for each in objects} == dict.fromkeys(RULES, 0) | {"gelu-erf": 1, "erf-gate": 1}
+    assert f"{path}:     1  gelu-erf\n" in run("find", path, path, "--rules", "--count").stdout
+    assert run("find", path, "--rules", "none").exit_code == 66
+
+
+@pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")), ids=lambda path: path.stem)
+def test_rules_find_what_is_counted_without_them(path: Path) -> None:
+    found = counts(path)
+    assert all(ours == all_ for ours, all_ in found.values()), found
+    assert path.stem.startswith("encoder") == any(all_ for _, all_ in found.values())
+
+
+def test_a_layer_norm_is_no_rms_norm() -> None:
+    scaled = model_of(VARIANCE + "f = Div(d, s) y = Mul(f, v)", 20)
+    assert len(find(scaled, RULES["layer-norm-plain"].pattern_text)) == 1
+    assert find(scaled, RULES["rms-norm"].pattern_text) == []
 
 
 def test_replacement_where_possible_leaves_what_the_operator_set_lacks(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_page_has_inputs_outputs_and_the_lines_of_the_outline(tmp_path: Path) ->
     assert [data["texts"][title] for title, *_ in data["lines"]] == outline
     assert html.unescape(page.partition("<noscript><pre>")[2].partition("</pre>")[0]).splitlines() == outline
     ranges = [each for _, nodes, *_ in data["lines"] for each in nodes]
-    assert sorted(first + step for first, size in ranges for step in range(size)) == [0, 1, 2, 3, 4, 5]
+    assert sorted(number for first, last in ranges for number in range(first, last + 1)) == [0, 1, 2, 3, 4, 5]
     named = [[data["texts"][data["values"][each][0]] for each in data[side]] for side in ("inputs", "outputs")]
     assert named == [["image"], ["probabilities"]]
     assert {each.split()[0] for each in data["cost"]} >= {"MACs", "parameters", "weights", "peak"}
@@ -65,7 +65,7 @@ def test_a_repeat_has_the_nodes_of_each_round(tmp_path: Path) -> None:
     shutil.copy(MODELS / "encoder_ts.onnx", tmp_path / "m.onnx")
     data = data_of(page_of(tmp_path / "m.onnx"))
     repeats = [(data["texts"][title], rounds) for title, rounds, _, is_repeat in data["lines"] if is_repeat]
-    sizes = [[sum(size for _, size in ranges) for ranges in rounds] for _, rounds in repeats]
+    sizes = [[sum(last - first + 1 for first, last in ranges) for ranges in rounds] for _, rounds in repeats]
     assert [text.split("  ")[0] for text, _ in repeats] == [f"repeat {len(each)}" for each in sizes]
     assert all(len(set(each)) == 1 for each in sizes)
 

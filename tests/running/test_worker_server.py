@@ -221,3 +221,12 @@ def test_the_server_ends_when_its_client_does() -> None:
     ) as server:
         server.communicate(b"", timeout=20)
         assert server.returncode == 0
+
+
+def test_jobs_end_as_usual_where_a_child_cannot_be_looked_at_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "waitid")
+    assert run_sandboxed(lambda: (Answer(outcome="done"), b"x"), Limits())[1] == b"x"
+    answer, _ = run_sandboxed(lambda: os._exit(3), Limits())
+    assert (answer.outcome, answer.detail) == ("exited", "exit code 3 without an answer")
+    answer, _ = run_sandboxed(lambda: time.sleep(60), Limits(wall_seconds=0.2))  # type: ignore[arg-type,return-value]
+    assert answer.outcome == "time"

@@ -85,7 +85,7 @@ def parameter_schema(parameter: Parameter, shape: Schema | None = None) -> Schem
     """Schema of a parameter, with another schema for its type if `shape` is given."""
     described = {"description": parameter.description} if parameter.description else {}
     default = {} if parameter.required or parameter.default is None else {"default": plain_value(parameter.default)}
-    return {**described, **(_shape(parameter.shape) if shape is None else shape), **default}
+    return {**described, **(parameter.shape.schema if shape is None else shape), **default}
 
 
 def _edit(edit: type[Edit]) -> Schema:
@@ -95,29 +95,6 @@ def _edit(edit: type[Edit]) -> Schema:
 
 def _text(shape: Shape) -> Schema | None:
     return {"$ref": "#/$defs/text"} if shape.form == "text" and not shape.least else None
-
-
-def _shape(shape: Shape) -> Schema:
-    match shape.form:
-        case "text":
-            return {"type": "string"} | ({"minLength": shape.least} if shape.least else {})
-        case "integer":
-            return {"type": "integer"} | ({} if shape.least is None else {"minimum": shape.least})
-        case "number":
-            return {"type": "number"}
-        case "flag":
-            return {"type": "boolean"}
-        case "choice":
-            return {"enum": list(shape.choices)}
-        case "size":
-            return {"type": ["integer", "string"]}
-        case "list":
-            least = {"minItems": shape.least} if shape.least else {}
-            return {"type": "array", "items": _shape(shape.item or Shape("value"))} | least
-        case "mapping":
-            return {"type": "object", "additionalProperties": _shape(shape.item or Shape("value"))}
-        case _:
-            return {}
 
 
 _REPEAT_SCHEMA: Schema = {"description": "Run it until no byte changes, at most ten times.", "type": "boolean"}

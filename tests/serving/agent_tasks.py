@@ -1,4 +1,4 @@
-"""Nineteen tasks of a coding agent, done by a script through the tools: ``python -m tests.serving.agent_tasks``.
+"""Twenty tasks of a coding agent, done by a script through the tools: ``python -m tests.serving.agent_tasks``.
 
 Prints the number of calls and the bytes of the answers of each task. A task ends with what the agent would report.
 """
@@ -130,6 +130,10 @@ async def read_a_weight(agent: Agent) -> object:
     return weight["dtype"]
 
 
+async def lint_by_a_family(agent: Agent) -> object:
+    return len(await agent.ask("check", model="encoder_ts.onnx", select="all")) > 0
+
+
 async def page_through_nodes(agent: Agent) -> object:
     pages = [
         await agent.ask("read_nodes", model="encoder_dynamo.onnx", selector="*", page=number) for number in (1, 2, 3)
@@ -160,7 +164,8 @@ TASKS: Final[dict[Task, object]] = {
     explain_a_regression: True, name_what_changed: ["metadata-changed"], find_the_most_expensive_node: "MatMul",
     count_parameters: True, check_with_onnx: [], explain_why_a_pattern_fails: True, remove_identities: True,
     tell_what_a_pass_did: True, convert_the_opset: 1, expose_a_hidden_value: 2, change_an_attribute: True,
-    read_a_weight: "float32", page_through_nodes: 150, write_a_text_and_back: True, compare_two_exporters: True,
+    read_a_weight: "float32", lint_by_a_family: True, page_through_nodes: 150, write_a_text_and_back: True,
+    compare_two_exporters: True,
     cut_out_a_part: True,
 }  # fmt: skip
 """The tasks with what the agent finds out."""

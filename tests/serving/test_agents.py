@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import anyio
+import jsonschema
 import numpy as np
 import onnx
 import pytest
@@ -53,8 +54,10 @@ def path(tmp_path: Path) -> Path:
 
 def test_models_are_read_searched_and_checked(path: Path) -> None:
     words, summary = call("show", model=str(path))
-    assert words == "Summary of the model."
-    assert summary["graph"] == "digits"
+    assert words == "The model on one page, and its summary."
+    assert next(iter(summary)) == "outline"
+    assert summary["outline"][1] == "x = Conv(image, 3x3, out=4, act=leakyrelu)"
+    assert (summary["graph"], summary["operators"]["Conv"]) == ("digits", 1)
     words, nodes = call("read_nodes", model=str(path), selector="op:Gemm")
     assert (words, nodes[0]["address"]) == ("1 node.", "/graph/node/4")
     assert call("read_nodes", model=str(path), selector="fc.weight")[1]["dtype"] == "float32"
@@ -65,6 +68,80 @@ def test_models_are_read_searched_and_checked(path: Path) -> None:
     _, near = call("find_why", model=str(path), pattern="Softmax(Relu(Gemm))")
     assert "the pattern needs Relu" in near["misses"][0]["reasons"][0]
     assert call("check", model=str(path)) == ("0 findings.", [])
+
+
+def test_rules_and_budgets_run_in_a_check(path: Path) -> None:
+    model = onnxjson.load(path).rewrite(onnxjson.edits.SetName(node="op:Conv", name=""))
+    onnxjson.save(model, path)
+    _, found = call("check", model=str(path), select="naming")
+    assert {each["code"] for each in found} == {"ONJ401"}
+    policy = path.with_name("policy.toml")
+    policy.write_text('format = "onnxjson-policy/1"\n[rules]\nselect = ["security"]\n[budgets]\nnodes = "<= 2"\n')
+    _, found = call("check", model=str(path), policy=str(policy))
+    assert [each["code"] for each in found] == ["budget:nodes"]
+    policy.write_text("secret = 1\n")
+    words, refused = call("check", model=str(path), policy=str(policy))
+    assert (words, "secret" in refused["error"], refused["code"]) == ("Refused.", False, 65)
+    assert "is not a rule" in call("check", model=str(path), select="nonsense")[1]["error"]
+    may = Permissions([path.parent / "none"])
+    assert call("check", may=may, model=str(path), policy=str(policy))[1]["code"] == 78
+
+
+def test_edits_are_listed_and_the_plan_has_their_schema(path: Path) -> None:
+    from mcp import Client
+
+    from onnxjson.editing.catalogue import EDITS
+    from onnxjson.serving.tools import server
+
+    words, listed = call("list_edits")
+    assert words == f"{len(EDITS)} edits."
+    assert listed["set-attribute"] == "Set the value of an attribute of nodes."
+    _, one = call("list_edits", name="set-attribute")
+    assert one["parameters"]["value"]["required"]
+    assert one["examples"][0]["edit"] == "set-attribute"
+    assert "did you mean" in call("list_edits", name="set-atribute")[1]["error"]
+
+    async def schema() -> dict[str, Any]:
+        async with Client(server()) as client:
+            offered = {each.name: each for each in (await client.list_tools()).tools}
+            items: dict[str, Any] = offered["plan_edit"].input_schema["properties"]["edits"]["items"]
+            return items
+
+    valid = jsonschema.Draft202012Validator(anyio.run(schema)).is_valid
+    assert valid(EDIT)
+    assert not valid(EDIT | {"colour": 1})
+    assert not valid({"edit": "set-attribute", "attribute": "axis"})
+    assert all(valid(json.loads(example)) for edit in EDITS for example in edit.examples)
+
+
+def test_a_session_over_standard_input_and_output(path: Path) -> None:
+    from mcp import Client, StdioServerParameters
+
+    words = ["-m", "onnxjson", "mcp", "--allow-write", str(path.parent)]
+    process = StdioServerParameters(command=sys.executable, args=words, cwd=str(path.parent))
+
+    async def session() -> list[Any]:
+        answers = []
+        async with Client(process) as client:
+            tools = {each.name for each in (await client.list_tools()).tools}
+            assert {"show", "list_edits", "plan_edit", "apply"} <= tools
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("show", {"model": "m.onnx"}), ("plan_edit", {"model": "m.onnx", "edits": [EDIT]}),
+                ("apply", {"model": "m.onnx", "edits": [EDIT], "output": "new.onnx"}),
+                ("diff", {"before": "m.onnx", "after": "new.onnx"}), ("show", {"model": "/etc/passwd"}),
+            ]  # fmt: skip
+            for tool, arguments in calls:
+                result = await client.call_tool(tool, arguments)
+                text = result.content[0].text  # type: ignore[union-attr]
+                answers.append((result.is_error, json.loads(text.partition("```json\n")[2].removesuffix("\n```"))))
+        return answers
+
+    shown, planned, saved, changed, refused = anyio.run(session)
+    assert shown[1]["outline"]
+    assert planned[1]["changes"]["events"] == changed[1]["events"]
+    assert saved[1]["file"] == str(path.parent / "new.onnx")
+    assert [each[0] for each in (shown, planned, saved, changed, refused)] == [False, False, False, False, True]
+    assert (refused[1]["code"], "root" in str(refused)) == (78, False)
 
 
 def test_costs_and_causes_of_differences(path: Path) -> None:
@@ -372,9 +449,51 @@ def test_nothing_is_read_through_a_link_that_replaces_a_folder_meanwhile(
 
 
 def test_arguments_that_a_tool_does_not_have_are_refused(path: Path) -> None:
-    words, refused = call("check", model=str(path), select="all")
+    words, refused = call("check", model=str(path), lint="all")
     assert (words, refused["code"]) == ("Refused.", 2)
-    assert "check has no argument select" in refused["error"]
+    assert "check: no argument lint" in refused["error"]
     words, refused = call("find", modell=str(path))
     assert "did you mean" in refused["error"] or "argument" in refused["error"]
+    words, refused = call("find", model=str(path), pattern="Relu", page="first")
+    assert (words, refused["code"]) == ("Refused.", 2)
+    assert refused["error"].startswith("find: page: ")
     assert "pydantic" not in refused["error"]
+    assert refused["remedy"].endswith(".")
+
+
+HIDDEN = "a word that nobody may see"
+NO_MODELS = {
+    "notes": HIDDEN.encode(),
+    "wide": HIDDEN.encode("utf-16"),
+    "about.json": json.dumps({HIDDEN: '"onnxjson/1" and "irVersion"'}).encode(),
+    "list.json": json.dumps([{"irVersion": 1}, HIDDEN]).encode(),
+    "late.txt": b"x" * 70_000 + b'\n"onnxjson/1" "irVersion" ' + HIDDEN.encode(),
+    "bytes": b"\0\x08" + HIDDEN.encode() + b"\xff",
+    "wire": b"\x3a\x7f" + HIDDEN.encode(),
+    "policy.json": json.dumps({"format": "onnxjson-policy/1", HIDDEN: 1}).encode(),
+}
+
+
+@pytest.mark.parametrize("name", list(NO_MODELS))
+def test_nothing_of_a_file_that_is_no_model_is_quoted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(NO_MODELS[name])
+    calls: dict[str, dict[str, Any]] = {
+        "show": {}, "check": {}, "find": {"pattern": "Relu"}, "plan_edit": {"edits": []}, "diff": {},
+    }  # fmt: skip
+    for tool, given in calls.items():
+        files: dict[str, Any] = {"before": str(path), "after": str(path)} if tool == "diff" else {"model": str(path)}
+        words, answered = call(tool, **files, **given)
+        assert HIDDEN not in words + json.dumps(answered)
+        assert not {"nobody", "may"} & set(json.dumps(answered).split())
+
+
+def test_a_text_is_no_file_of_weights(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.frombuffer(HIDDEN.encode(), np.uint8), "w")
+    graph = helper.make_graph([], "g", [], [helper.make_tensor_value_info("w", TensorProto.UINT8, [26])], [weight])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph), path, save_as_external_data=True, location="w.txt", size_threshold=0)
+    assert (tmp_path / "w.txt").read_text() == HIDDEN
+    words, refused = call("read_nodes", model=str(path), selector="w")
+    assert (words, refused["code"]) == ("Refused.", 65)
+    assert str(HIDDEN.encode()[0]) not in refused["error"]

@@ -69,7 +69,7 @@ def applied(editor: Session, edits: Any) -> str:
     return text
 
 
-def test_symbols_are_a_tree_of_graphs_scopes_and_nodes(tmp_path: Path) -> None:
+def test_symbols_are_the_model_on_one_page_with_its_nodes(tmp_path: Path) -> None:
     def names(found: Any) -> Any:
         return {each["name"]: names(each.get("children") or ()) for each in found}
 
@@ -80,23 +80,29 @@ def test_symbols_are_a_tree_of_graphs_scopes_and_nodes(tmp_path: Path) -> None:
             HIERARCHY["textDocument"], type_of_capabilities()
         )
         tree = await result(editor, "documentSymbol")
-        inside = names(tree)["graph"]
-        assert inside["/layer0"] == {"/layer0/Relu": {}, "/layer0/Neg": {}}
-        assert [list(each) for each in inside["If"].values()] == [["e", "Exp"], ["t", "inner"]]
-        scopes = {each["name"]: each["detail"] for each in tree[0]["children"]}
-        assert scopes["/layer1"] == "2 nodes, as /layer0"
+        model = onnxjson.loads(editor.text)
+        assert [each["name"] for each in tree] == [line.text for line in model.outline(infer=True).lines]
+        inside = names(tree)
+        assert "float32[batch,4]" in tree[0]["name"]
+        assert {"/layer0/Relu", "/layer1/Neg"} <= {name for line in inside.values() for name in line}
+        branches = next(each for each in tree if "If" in each["name"])
+        assert {"If", "inner", "Exp"} <= {each["name"] for each in branches["children"]}
+        places = [[(at["line"], at["character"]) for at in each["range"].values()] for each in tree]
+        assert all(start <= end for start, end in places)
+        assert len({tuple(each) for each in places[1:]}) == len(places) - 1
+        editor.replace(editor.text.replace('"format"', '"fromat"'))
+        broken = await result(editor, "documentSymbol")
+        assert "/layer0/Relu" in names(broken)
 
     play(tmp_path / "layers.onnx.json", session, layers(tmp_path))
 
 
 def test_outlines_of_very_many_nodes_are_cut() -> None:
     text = "".join(f'{{"op_type": "Relu", "output": ["{number}"], "name": "/a/{number}"}},' for number in range(6_000))
-    names = EditedText(
-        f'{{"format": "onnxjson/1", "graph": {{"node": [{text}', Path("m.onnx.json"), is_read=False
-    ).names()
-    (graph,) = outline(names)
-    assert [(each.name, each.detail, len(each.children)) for each in graph.children] == [("/a", "6,000 nodes", 201)]
-    assert graph.children[0].children[-1].name == "and 5,800 more"
+    broken = EditedText(f'{{"format": "onnxjson/1", "graph": {{"node": [{text}', Path("m.onnx.json"), is_read=False)
+    entries = outline(broken)
+    assert (entries[0].name, entries[0].detail, len(entries)) == ("/a/0", "Relu", 201)
+    assert entries[-1].name == "and 5,800 more"
 
 
 @pytest.mark.parametrize("spaces", ["", " ", "\n  "])

@@ -162,7 +162,7 @@ def test_hover_completion_and_navigation(tmp_path: Path) -> None:
         symbols = await client.text_document_document_symbol_async(
             lsp.DocumentSymbolParams(lsp.TextDocumentIdentifier(editor.uri))
         )
-        assert {"first", "second", "third", "x", "y", "w"} <= {each.name for each in symbols or ()}
+        assert {"first", "second", "third", "x: float32[2,4]"} <= {each.name for each in symbols or ()}
 
     edit(tmp_path, session)
 

@@ -2,8 +2,12 @@
 
 import json
 import re
+import shutil
 import subprocess
+import zipfile
 from pathlib import Path
+
+import pytest
 
 from onnxjson.serving.language_server import server
 
@@ -63,3 +67,29 @@ def test_no_setting_of_a_workspace_that_is_not_trusted_names_a_program() -> None
     assert re.findall(r'getConfiguration\("(\w+)"\)\.get<string>\("(\w+)"\)', SOURCE) == [
         ("python", "defaultInterpreterPath"), ("onnxjson", "command"), ("onnxjson", "package"), ("onnxjson", "command"),
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+@pytest.mark.timeout(600)
+def test_the_package_of_the_extension_is_built(tmp_path: Path) -> None:
+    """From the lock file alone, in a copy: what the documentation tells a user to do."""
+    folder = tmp_path / "editors/vscode"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix"))
+    shutil.copy(FOLDER.parents[1] / "LICENSE", tmp_path)
+    lock = json.loads((folder / "package-lock.json").read_text())
+    assert lock["packages"][""]["devDependencies"] == PACKAGE["devDependencies"]
+    assert all(each["integrity"].startswith("sha512-") for name, each in lock["packages"].items() if name)
+    if (FOLDER / "node_modules/.package-lock.json").exists():
+        (folder / "node_modules").symlink_to(FOLDER / "node_modules")
+    else:
+        installed = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True)
+        if installed.returncode and re.search("ENOTFOUND|ECONN|EAI_AGAIN|ETIMEDOUT|network", installed.stderr):
+            pytest.skip("the registry of npm cannot be reached")
+        assert installed.returncode == 0, installed.stderr
+    built = subprocess.run(["npm", "run", "package"], cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    with zipfile.ZipFile(next(folder.glob("*.vsix"))) as package:
+        files = set(package.namelist())
+        assert {"extension/package.json", "extension/out/extension.js", "extension/grammar.json"} <= files
+        assert not [each for each in files if "node_modules" in each or each.endswith(".ts")]
+        assert b"onnxjson.changes" in package.read("extension/out/extension.js")

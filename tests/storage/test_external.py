@@ -239,10 +239,10 @@ def test_a_file_that_is_mostly_holes_is_refused_unless_allowed(folder: Path) -> 
 def test_a_file_without_permission_is_an_error_of_access(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
-    def refuse(path: str, flags: int, *, dir_fd: int | None = None) -> int:
+    def refuse(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if path == "w.bin":
             raise PermissionError(13, "Permission denied")
-        return real(path, flags, dir_fd=dir_fd)
+        return real(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(AccessDeniedError):

@@ -13,6 +13,7 @@ import pytest
 
 import onnxjson
 from onnxjson.cli import output
+from onnxjson.model import system
 from onnxjson.model.document import Graph, StringStringEntry, Tensor
 from onnxjson.model.errors import (
     AccessDeniedError,
@@ -51,7 +52,7 @@ def test_many_small_pieces_are_gathered_and_written(path: Path) -> None:
 
 
 def test_blocks_are_shared_on_linux_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(system, "sys", SimpleNamespace(platform="darwin"))
     save_file(path, lambda output: output.write(str(output.clone(0)).encode()))
     assert path.read_bytes() == b"False"
 

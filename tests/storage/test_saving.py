@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from onnxjson.model import system as operating_system
 from onnxjson.model.errors import (
     AccessDeniedError,
     ChangedUnderneathError,
@@ -92,6 +93,7 @@ class System:
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     shim = System()
     monkeypatch.setattr(saving, "os", shim)
+    monkeypatch.setattr(operating_system, "os", shim)
     return shim
 
 

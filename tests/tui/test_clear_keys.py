@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-import onnxjson.running.node_numbers
 from onnxjson.model.document import Model
 from onnxjson.model.tensors import to_numpy
 from onnxjson.rendering.tables import plain
+from onnxjson.running.model_run import run_cases
 from onnxjson_tui.shell.dialogs import PickerScreen
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run, run_small
@@ -215,7 +215,6 @@ def test_the_numbers_of_a_run_do_not_hold_the_keys_and_appear_one_after_another(
 ) -> None:
     monkeypatch.setattr("onnxjson.running.node_numbers._TELLS", -1.0)
     may_end = threading.Event()
-    run_cases = onnxjson.running.node_numbers.run_cases
 
     def waiting(*words: object, **options: object) -> object:
         result = run_cases(*words, **options)  # type: ignore[arg-type]

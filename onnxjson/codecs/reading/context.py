@@ -128,7 +128,7 @@ class Context:
         self.error(place, "unknown-key", f'{owner} has no key "{shown}"', self.nearest(key, fits), on_key=True)
 
 
-_USES: Final = {
+USES: Final = {
     "onnxjson/1": "this is a model; name it where the command expects MODEL",
     "onnxjson-patch/1": "this is a patch; `onnxjson apply FILE MODEL -o OUT` applies it",
     "onnxjson-rewrite/1": "this is a script of edits; `onnxjson apply FILE MODEL -o OUT` applies it",
@@ -151,9 +151,9 @@ def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGu
     elif declared != expected:
         is_newer = declared.startswith(expected.partition("/")[0] + "/")
         message = f'the format is "{visible(declared)}"; this version of onnxjson reads "{expected}"'
-        if declared in _USES:
+        if declared in USES:
             message = f'the format is "{declared}", expected "{expected}"'
-        hint = _USES.get(declared, f"{what} is expected here")
+        hint = USES.get(declared, f"{what} is expected here")
         hint = f'a newer onnxjson may read it, else write "{expected}"' if is_newer else hint
         context.error(ROOT.at("format"), "other-format", message, hint)
     return declared == expected

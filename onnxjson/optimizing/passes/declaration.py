@@ -95,6 +95,8 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     """Whether the pass is code of the user, which may run without the box of `onnxjson.running.box`."""
     is_exact: ClassVar[bool] = True
     """Whether the model must compute the same afterwards; otherwise the pass trades accuracy for size or speed."""
+    evaluates_texts: ClassVar[bool] = False
+    """Whether its libraries evaluate texts of the model as code: then it is refused where there is no box."""
 
     constants: ClassVar[Literal["files", "inputs", "tokens", "none"]] = "none"
     """What the pass gets instead of the big constants of a model of more than 2 GiB; see

@@ -252,6 +252,7 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     """
 
     packages: ClassVar = ("onnxruntime", "sympy")
+    evaluates_texts: ClassVar = True
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 

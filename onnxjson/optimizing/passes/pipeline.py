@@ -19,7 +19,7 @@ from onnxjson.optimizing.passes import executing
 from onnxjson.optimizing.passes.big_constants import Stage, Substituted, stage_of
 from onnxjson.optimizing.passes.catalogue import REPETITIONS, Step
 from onnxjson.optimizing.passes.declaration import PartStage
-from onnxjson.running.inputs import free_inputs
+from onnxjson.running.box import missing
 from onnxjson.running.loading import require_loadable
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
@@ -184,7 +184,8 @@ class Pipeline:
         keep_going: whether to skip passes that fail; otherwise their failure is raised.
         unloadable: whether to accept results that onnxruntime no longer loads; see `onnxjson.running.loading`.
         trust: whether Python files and functions of other packages run outside the box of `onnxjson.running.box`, and
-            may use the network, all files of the user and other programs; optimizers never do.
+            may use the network, all files of the user and other programs; optimizers never do, except that where there
+            is no box, those that evaluate texts of the model run without it.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class Pipeline:
         self._model_folder = model_folder
         if not self.keep_going:
             for step in steps:  # Unavailable passes are reported before any pass runs.
-                _refuse_unavailable(step, str(step))
+                self._refuse(step, str(step))
         first, unjudged = stage.model, list[PassResult]()
         for number, step in enumerate(steps, 1):
             passed = self._run_step(stage, step)
@@ -288,7 +289,7 @@ class Pipeline:
         return PassResult(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
 
     def _round(self, before: Stage, step: Step, name: str) -> _Round:
-        _refuse_unavailable(step, name)
+        self._refuse(step, name)
         if not step.subject.is_sandboxed:
             try:
                 changed = step.subject.change(before.model, self._model_folder)
@@ -304,8 +305,6 @@ class Pipeline:
         self._check_size(after.size, name, answer.printed)
         if after is not before:
             _check_structure(before, after, name, answer.printed)
-            if not step.subject.is_own_code:
-                _check_inputs(before, after, name, answer.printed)
         return _Round(after, answer.printed, (*answer.remarks, *given.remarks))
 
     def parts(self, passed: PassResult) -> list[PartStage]:
@@ -360,6 +359,14 @@ class Pipeline:
             raise _failed(name, f"{answer.problem}{_last_words(answer)}{_HINT if is_refused else ''}", answer.printed)
         return answer
 
+    def _refuse(self, step: Step, name: str) -> None:
+        """Raise PassError if a pass cannot be used here, or its risk was not accepted."""
+        if reason := step.subject.available():
+            raise PassError(f"{_label(name)} cannot be used: {reason}", name)
+        if step.subject.evaluates_texts and not self._trust and (lacking := missing()):
+            what = f"it evaluates texts of the model, and {lacking[0]}; --trust accepts that"
+            raise PassError(f"{_label(name)} did not run: {what}", name)
+
     def _check_size(self, size: int, name: str, printed: str = "") -> None:
         if self._max_size is not None and size > self._max_size:
             raise _failed(name, f"returned {size:,} bytes, but at most {self._max_size:,} are allowed", printed)
@@ -377,20 +384,6 @@ def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> No
         finding = broken[0]
         where = f"{visible(finding.address, 200)}: " if finding.address else ""
         raise _failed(name, f"returned an inconsistent model: {where}{finding.message}{more}", printed)
-
-
-def _check_inputs(before: Stage, after: Stage, name: str, printed: str) -> None:
-    """Raise PassError if the result of an optimizer has other inputs than the model, which callers do not give."""
-    changes = _Changes(free_inputs(before.model), free_inputs(after.model))
-    if changes.removed and changes.added:
-        inputs = f'"{visible(changes.added[0] or "")}" instead of "{visible(changes.removed[0] or "")}"'
-        raise _failed(name, f"returned a model with the input {inputs}", printed)
-
-
-def _refuse_unavailable(step: Step, name: str) -> None:
-    reason = step.subject.available()
-    if reason:
-        raise PassError(f"{_label(name)} cannot be used: {reason}", name)
 
 
 def _substituted(before: Stage, step: Step, name: str, model_folder: Path | None) -> Substituted:

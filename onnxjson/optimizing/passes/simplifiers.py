@@ -8,6 +8,7 @@ version 0.1.98; the names of rules of https://github.com/microsoft/onnxscript ar
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial, partialmethod
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -16,6 +17,7 @@ from msgspec import field
 
 from onnxjson.codecs import serde
 from onnxjson.editing.parameters import Role, about
+from onnxjson.model.constants import RANDOM
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of, require
 from onnxjson.running.input_files import read_archive
 from onnxjson.running.inputs import free_inputs
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
+
+_DRAWING: Final = frozenset({*RANDOM, "Dropout"})
 
 Stage = Literal[
     "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
@@ -126,6 +130,10 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         )
         if not is_same:
             raise ValueError("its result computes other outputs than the model")
+        if other := {each.name for each in simplified.graph.input} - {
+            each.name for each in proto_of(model).graph.input
+        }:
+            raise ValueError(f"its result has another input than the model: {', '.join(sorted(other))}")
         for entry in () if self.keep_stamps else list(simplified.metadata_props):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
                 simplified.metadata_props.remove(entry)
@@ -142,6 +150,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
     """Slim with onnxslim: fuse, fold constants, remove duplicate and dead nodes until nothing changes."""
 
     packages: ClassVar = ("onnxslim",)
+    evaluates_texts: ClassVar = True
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
@@ -157,16 +166,23 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         import onnxslim
-        from onnxslim.third_party.onnx_graphsurgeon import Constant
+        from onnxslim.third_party.onnx_graphsurgeon import Constant, Graph
 
+        # Otherwise it folds random numbers: it runs all nodes that have no inputs, or only constants.
+        folding = partialmethod(Graph.fold_constants, should_exclude_node=lambda node: node.op in _DRAWING)
+        Graph.fold_constants = folding
         # Otherwise it marks a constant that it has read as external, but does not write where it is.
         Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
+        read = proto_of(model)
+        # Otherwise it removes each Dropout, also of a model that trains.
+        trains = any(node.op_type == "Dropout" and len(node.input) > 2 for node in read.graph.node)
+        skipped = {*self.skip, *(["dead_node_elimination"] if trains else [])}
         slimmed = onnxslim.slim(
-            proto_of(model),
+            read,
             input_shapes=shapes or None,
             no_shape_infer=not self.infer_shapes,
-            skip_optimizations=list(self.skip) or None,
+            skip_optimizations=sorted(skipped) or None,
             skip_fusion_patterns=list(self.skip_patterns) or None,
             size_threshold=self.size_threshold,
         )
@@ -335,11 +351,15 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         optimized: Any = proto_of(model)
+        _keep_empty_ranges()
         for rule in self.rules:
             optimized = _rewritten(optimized, rule)
         if not self.rules:
             from onnxscript import optimizer
 
+            # It knows fewer of the operators that draw random numbers, and would fold the others.
+            folding: Any = import_module("onnxscript.optimizer._constant_folding")
+            folding._NON_DETERMINISTIC_OPS = _DRAWING
             optimized = optimizer.optimize(
                 optimized,
                 num_iterations=self.iterations,
@@ -358,6 +378,24 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
         if not stages or stages[-1].model != last:
             stages.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
         return stages
+
+
+def _keep_empty_ranges() -> None:
+    """Let onnxscript join two Clips, or a Clip and a Relu, only if their ranges overlap; else values would change."""
+    fusions = import_module("onnxscript.rewriter.rules.common._fuse_relus_clips")
+    for rule in (fusions.successive_clip_rule, fusions.successive_relu_clip_rule):
+        rule._condition_function = partial(_overlap, rule._condition_function)
+
+
+def _overlap(original: Any, context: Any, **values: Any) -> Any:
+    result = original(context, **values)
+    clips = [values[name].producer() if name in values else None for name in ("out_first_clip", "out_second_clip")]
+    if result:
+        ends = original.__self__.compute_clip_min_max(*clips)
+        least, most = [None if end is None else end.numpy() for end in ends]
+        if least is not None and most is not None and least > most:
+            return result.fail("the ranges do not overlap")
+    return result
 
 
 def _rewritten(model: "ModelProto", rule: str) -> Any:

@@ -68,6 +68,7 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
     """
 
     packages: ClassVar = ("onnxruntime", "sympy")
+    evaluates_texts: ClassVar = True
     constants: ClassVar = "files"
     extra: ClassVar = "passes"
 

@@ -50,7 +50,7 @@ class RowsScreen(KeyedScreen[_T]):
         """Infer the types of models, by side with their files, in a thread, and show them in rows of nodes."""
 
         def work() -> list[Index | None]:
-            return [model and inferred(model, path and path.parent) for model, path in models_of()]
+            return [inferred(model, path and path.parent) if model else None for model, path in models_of()]
 
         def done(indices: Sequence[Index | None]) -> None:
             show_types(nodes, indices)

@@ -25,6 +25,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
+from onnxjson.model.system import sync, write_at
 from onnxjson.storage.saving import system_errors
 from onnxjson.storage.store import Store, discard
 
@@ -93,7 +94,7 @@ class Journal:
                 with system_errors(f"the journal {visible(str(self.path), None)} cannot be written"):
                     done = 0
                     while done < len(data):
-                        done += os.pwrite(self._descriptor, data[done:], self.size + done)
+                        done += write_at(self._descriptor, data[done:], self.size + done)
             except BaseException:
                 with suppress(OSError):
                     os.ftruncate(self._descriptor, self.size)
@@ -132,7 +133,7 @@ class Journal:
     def _sync(self) -> None:
         if not self._is_closed:
             with suppress(OSError):  # Some file systems do not support it; the line is written all the same.
-                os.fsync(self._descriptor)
+                sync(self._descriptor)
             self._is_dirty = False
 
     def _sync_apart(self) -> None:
@@ -143,7 +144,7 @@ class Journal:
             descriptor = os.dup(self._descriptor)
         # Outside the lock, so that no edit waits for the disk.
         with suppress(OSError):
-            os.fsync(descriptor)
+            sync(descriptor)
         os.close(descriptor)
 
 

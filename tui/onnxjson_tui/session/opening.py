@@ -133,7 +133,7 @@ def _remembered() -> list[Path]:
         return []
     if not isinstance(names, list):
         return []
-    return [Path(each) for each in names if isinstance(each, str) and each.startswith("/") and "\0" not in each]
+    return [Path(each) for each in names if isinstance(each, str) and os.path.isabs(each) and "\0" not in each]
 
 
 class Member(NamedTuple):

@@ -18,6 +18,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, Digest
+from onnxjson.model.system import read_at
 from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import parse_patch
 from onnxjson.storage.identity import Identity
@@ -225,7 +226,7 @@ def abandoned(key: str) -> tuple[Abandoned, ...]:
 def _content(descriptor: int) -> bytes:
     parts: list[bytes] = []
     offset = 0
-    while piece := os.pread(descriptor, 1 << 20, offset):
+    while piece := read_at(descriptor, 1 << 20, offset):
         parts.append(piece)
         offset += len(piece)
     return b"".join(parts)

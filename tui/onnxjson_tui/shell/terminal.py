@@ -130,6 +130,17 @@ def plain(data: str) -> str:
     return data if data.isascii() else data.translate(_PLAIN)
 
 
+_RESTORE: Final = (
+    b"\x1b[?2004l"  # no bracketed paste
+    b"\x1b[?7h"  # long lines wrap
+    b"\x1b[?2048l\x1b[?1004l"  # no reports of size and focus
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"  # no reports of the mouse
+    b"\x1b[<u"  # legacy key codes
+    b"\x1b[?1049l\x1b[?25h"  # the main screen, with a cursor
+)
+"""Restores a terminal: xterm control sequences, and kitty's keyboard protocol."""
+
+
 def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
     """Return Textual's driver without a queue of frames; None on Windows, where Textual chooses."""
     if sys.platform == "win32":
@@ -146,6 +157,34 @@ def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
                 sys.__stderr__.flush()  # type: ignore[union-attr]
 
     return DirectDriver
+
+
+def terminal_attributes() -> "list[Any] | None":
+    """Return the attributes of the terminal; None if the input is none, and on Windows, where Textual restores it."""
+    try:
+        import termios
+    except ImportError:
+        return None
+    try:
+        return termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError, termios.error):
+        return None
+
+
+def restore_terminal(attributes: "list[Any]") -> None:
+    """Restore the terminal, if it still exists, without waiting."""
+    import termios
+
+    descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
+    with suppress(OSError, termios.error):
+        was_blocking = os.get_blocking(descriptor)
+        os.set_blocking(descriptor, False)
+        try:
+            os.write(descriptor, _RESTORE)
+        finally:
+            os.set_blocking(descriptor, was_blocking)
+    with suppress(OSError, termios.error):
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
 
 class KeyOrder:

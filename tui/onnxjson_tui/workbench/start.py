@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import sys
-import termios
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.rendering.tables import distinct_texts
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.terminal import Choice, Terminal, detect
+from onnxjson_tui.shell.terminal import Choice, Terminal, detect, restore_terminal, terminal_attributes
 
 if TYPE_CHECKING:
     from onnxjson.merging.conflicted_files import ResolutionSession
@@ -22,15 +21,8 @@ if TYPE_CHECKING:
 LONGEST_END: Final = 1.5
 """Seconds after a signal until the program ends in any case, even if disk or terminal do not respond."""
 
-_RESTORE: Final = (
-    b"\x1b[?2004l"  # no bracketed paste
-    b"\x1b[?7h"  # long lines wrap
-    b"\x1b[?2048l\x1b[?1004l"  # no reports of size and focus
-    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"  # no reports of the mouse
-    b"\x1b[<u"  # legacy key codes
-    b"\x1b[?1049l\x1b[?25h"  # the main screen, with a cursor
-)
-"""Restores a terminal: xterm control sequences, and kitty's keyboard protocol."""
+_ENDING: Final = ("SIGHUP", "SIGTERM", "SIGBREAK")
+"""The signals of a closed connection, a kill, and a closed console of Windows; each system has some of them."""
 
 
 def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: bool | None, mouse: bool) -> int:
@@ -62,8 +54,8 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     gc.freeze()
     app = WorkbenchApp(first, terminal)
     app.sessions += sessions
-    end = _ending(app, _attributes())
-    former = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
+    end = _ending(app, terminal_attributes())
+    former = {number: signal.signal(number, end) for name in _ENDING if (number := getattr(signal, name, None))}
     # ctrl+c is a key of the program; while an editor starts or ends it must do nothing.
     former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -118,30 +110,8 @@ def _ending(app: "WorkbenchApp", attributes: "list[Any] | None") -> Callable[[in
             for session in app.sessions:
                 session.sync()
         if attributes is not None:
-            _restore_terminal(attributes)
+            restore_terminal(attributes)
         # An exception from a handler would be caught by the running code, and the loop would wait for its threads.
         os._exit(code)
 
     return end
-
-
-def _attributes() -> "list[Any] | None":
-    """Return the attributes of the terminal; None if the input is none."""
-    try:
-        return termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
-    except (AttributeError, OSError, ValueError, termios.error):
-        return None
-
-
-def _restore_terminal(attributes: "list[Any]") -> None:
-    """Restore the terminal, if it still exists, without waiting."""
-    descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
-    with suppress(OSError, termios.error):
-        was_blocking = os.get_blocking(descriptor)
-        os.set_blocking(descriptor, False)
-        try:
-            os.write(descriptor, _RESTORE)
-        finally:
-            os.set_blocking(descriptor, was_blocking)
-    with suppress(OSError, termios.error):
-        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)

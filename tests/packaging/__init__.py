@@ -1,0 +1,1 @@
+"""The package as a user gets it; ``python -m tests.packaging``."""
