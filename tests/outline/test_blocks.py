@@ -156,7 +156,10 @@ DEVIATIONS = (
             "x / Sqrt(ReduceMean(Pow(x, 2), axes=[0], keepdims=0) + 1e-05) * w",
         ),
         (DEVIATIONS.format("third", "last", "w"), "LayerNorm(x)"),
-        (DEVIATIONS.format("second", "last", "w"), "RMSNorm(x - ReduceMean(x, axes=[1])) + b"),
+        (
+            DEVIATIONS.format("second", "last", "w"),  # the first h is the difference, which is no part of a norm
+            "x - ReduceMean(x, axes=[1]) / Sqrt(ReduceMean(h * h, axes=[-1]) + 1e-05) * w + b",
+        ),
         (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1], plain) * w + b"),
         (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2], plain) * w + b"),
         (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x, plain) * rows + b"),
