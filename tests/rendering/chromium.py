@@ -29,6 +29,15 @@ def opened(page: Path, width: int = 1280, script: str = "", *, dark: bool = Fals
     return done.stdout
 
 
+def picture_bytes(page: str, folder: Path, width: int = 1280) -> int:
+    """Return the size of a picture of a page in PNG: a few kB if it is blank."""
+    assert CHROMIUM is not None
+    words = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--hide-scrollbars"]
+    words += [f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}", page]
+    subprocess.run([CHROMIUM, *words], check=True, timeout=120, capture_output=True)
+    return (folder / "page.png").stat().st_size
+
+
 OVERFLOW: Final = """
 const wide = [...document.querySelectorAll("body *")].filter(each => {
   const place = each.getBoundingClientRect();

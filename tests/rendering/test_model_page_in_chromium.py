@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, written
+from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, picture_bytes, written
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -56,6 +56,12 @@ def test_the_search_jumps_to_a_node_and_unfolds_the_lines_around_it(page: Path) 
       document.documentElement.dataset.here = document.querySelector(".row.here").textContent;
     """
     assert written(opened(page, script=script), "here") == "Softmax /layers.3/attention/Softmax"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_first_look_is_not_blank(page: Path, width: int, tmp_path: Path) -> None:
+    blank = picture_bytes("about:blank", tmp_path, width)
+    assert picture_bytes(page.as_uri(), tmp_path, width) > 4 * blank
 
 
 @pytest.mark.parametrize("width", [400, 1280])
