@@ -223,7 +223,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     if any([name and not flow.is_operand(name) for name in inputs[1:]]):
         return ""
     numbers = [list(each) if (each := flow.elements(name)) is not None else None for name in inputs[1:]]
-    starts, ends, axes, steps = [*numbers, None, None][:4]
+    starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
     count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
     axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
     steps = steps or ([1] * count if len(inputs) < 5 or not inputs[4] else None)

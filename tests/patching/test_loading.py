@@ -37,7 +37,7 @@ def mistakes(text: str | bytes) -> list[str]:
             '{"format": "onnxjson-patch/2"}',
             '1:12 other-format: the format is "onnxjson-patch/2"; this version of onnxjson reads "onnxjson-patch/1"; a',
         ),
-        ('{"format": "onnxjson/1"}', '1:12 other-format: the format is "onnxjson/1"; this version'),
+        ('{"format": "onnxjson/1"}', '1:12 other-format: the format is "onnxjson/1", expected "onnxjson-patch/1"'),
         ('{"format": 1}', '1:12 wrong-type: found the number 1, expected "onnxjson-patch/1"'),
         (FORMAT + '"operation": []}', '1:32 unknown-key: a patch has no key "operation"; did you mean "operations"?'),
         (FORMAT + '"base": "ABC"}', '1:40 wrong-type: found the string "ABC", expected a sha256, 64 digits'),

@@ -71,6 +71,7 @@ def test_no_setting_of_a_workspace_that_is_not_trusted_names_a_program() -> None
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 @pytest.mark.timeout(600)
+@pytest.mark.exhaustive
 def test_the_package_of_the_extension_is_built(tmp_path: Path) -> None:
     """From the lock file alone, in a copy: what the documentation tells a user to do."""
     folder = tmp_path / "editors/vscode"
