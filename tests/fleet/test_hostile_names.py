@@ -65,12 +65,15 @@ def test_no_name_is_a_row_a_cell_a_tag_or_an_escape(cluster: Any, hostile: Path,
     forms = ("md", "html", "json", "txt")
     rows, pages = {}, {}
     for folder in (hostile, clean):
+        out = tmp_path / f"{folder.name}.jsonl"
+        wanted = [word for form in forms for word in ("-o", tmp_path / f"{folder.name}.{form}")]
+        result = fleet(cluster, "check", "--deep", folder, "-o", out, *wanted)
+        assert result.exit_code == 1, result.stderr
+        rows[folder.name] = rows_of(out)
         for form in forms:
-            out, page = tmp_path / f"{folder.name}-{form}.jsonl", tmp_path / f"{folder.name}.{form}"
-            result = fleet(cluster, "check", "--deep", folder, "-o", out, "-o", page)
-            assert result.exit_code == 1, result.stderr
-            assert not set("\x1b\x07\u202e\r") & set(result.stdout + result.stderr + page.read_text())
-            rows[folder.name], pages[folder.name, form] = rows_of(out), page.read_text()
+            page = (tmp_path / f"{folder.name}.{form}").read_text()
+            assert not set("\x1b\x07\u202e\r") & set(result.stdout + result.stderr + page)
+            pages[folder.name, form] = page
     assert len(rows["zoo"]) == len(rows["clean"]) == len(NAMES)
     assert "forged" not in {row["model"] for row in rows["zoo"]}
     assert Tags(pages["zoo", "html"]).scripts == Tags(pages["clean", "html"]).scripts
