@@ -104,7 +104,7 @@ def changes_text(events: Sequence[Event]) -> str:
 def summary_text(report: Report) -> str:
     """Return the most important changes in one line, visible: ``in all 4 layers: Softmax.axis -1 -> 1 and 3 more``."""
     loud, _ = report.by_weight
-    words = [f"{change.word}: {change.text}" for change in report.interface]
+    words = [*[f"{change.word}: {change.text}" for change in report.interface], *report.layers]
     words += [
         event.where if ": " in event.where else f"{changes_text([event])} {event.where}".rstrip() for event in loud
     ]

@@ -10,7 +10,7 @@ import onnxjson
 from onnxjson.model.document import Model, Node
 from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import Report, report
-from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.diff_text import diff_lines, summary_text
 from onnxjson.rendering.gate_comment import change_words
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.rendering.reports import diff_json
@@ -159,6 +159,7 @@ def test_numbered_parts_that_are_gone_are_told_first() -> None:
     shown = report(onnxjson.diff(base, target), "a", "b")
     assert shown.layers == ("layers: 3 -> 2",)
     assert change_words(shown)[0] == "`layers: 3 -> 2`"
+    assert summary_text(shown).startswith("layers: 3 -> 2; ")
     assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
 
 
