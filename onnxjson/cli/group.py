@@ -35,8 +35,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that `args` begin with; the error for an unknown name says what to write."""
         name = args[0]
+        ctx.meta[output.TYPED] = args
         if name not in COMMANDS and not name.startswith("-"):
-            hint = meant_by(name)
+            hint = meant_by(name, args[1:])
             raise click.UsageError(f"there is no command {output.quoted(name)}{f'; {hint}' if hint else ''}", ctx)
         return super().resolve_command(ctx, args)
 

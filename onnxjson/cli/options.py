@@ -3,6 +3,7 @@
 Help pages come from here too: options in named groups, then the examples.
 """
 
+import difflib
 import functools
 import inspect
 import os
@@ -68,6 +69,14 @@ class Command(click.Command):
         has_verbose = any("--verbose" in each.opts for each in declared)
         return [*declared, *([] if has_verbose else [_VERBOSE]), _QUIET, help_option]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`; an error of an option without its value knows its command, too."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text without the examples."""
         text = inspect.cleandoc(self.help or "").partition(_EXAMPLES)[0].strip()
@@ -95,10 +104,14 @@ class Group(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` begin with; the error for a model says what comes before it."""
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None and os.path.lexists(args[0]):
-            names = " or ".join([f"`{ctx.command_path} {name}`" for name in self.list_commands(ctx)[:3]])
-            raise click.UsageError(f"before {output.quoted(args[0])} comes what to do: {names}", ctx)
+        """The command that `args` begin with; the error for another word, or a model, says what to write."""
+        word, known = args[0], list(self.commands) or self.list_commands(ctx)
+        if not word.startswith("-") and word not in known:
+            near = difflib.get_close_matches(word, known, n=3) or known[:3]
+            names = " or ".join([f"`{ctx.command_path} {name}`" for name in near])
+            shown = output.quoted(word)
+            what = f"before {shown} comes what to do:" if os.path.lexists(word) else f"there is no {shown}; write"
+            raise click.UsageError(f"{what} {names}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -14,10 +14,13 @@ A failure becomes one line on standard error and an exit code.
     73   cannot create               130  interrupted
 """
 
+import difflib
 import functools
 import io
 import itertools
 import os
+import re
+import shlex
 import sys
 import threading
 import time
@@ -46,6 +49,9 @@ VERBOSE: Final = "onnxjson.cli.output.verbose"
 
 RECORD: Final = "onnxjson.cli.output.record"
 """The same for what a command reports, with ``--json``."""
+
+TYPED: Final = "onnxjson.cli.output.typed"
+"""The same for the words of the command line."""
 
 _REFRESH: Final = 0.25
 _MANY_BYTES: Final = 10_000_000
@@ -454,30 +460,45 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
 
 def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
-    """The message about an option that has another name here, or ""."""
+    """The message about an option that has another name here, or whose value is missing; or ""."""
     from onnxjson.cli.overview import meant_by_option
 
-    if not isinstance(error, click.NoSuchOption) or context is None:
+    if context is None or not isinstance(error, click.NoSuchOption | click.BadOptionUsage):
         return ""
-    known = {name for parameter in context.command.params for name in parameter.opts}
-    advice = meant_by_option(error.option_name, context.command.name or "", known)
-    return f"there is no option {error.option_name}; {advice}" if advice else ""
+    name = error.option_name
+    options = {spelling: each for each in context.command.get_params(context) for spelling in each.opts}
+    if name in options:
+        metavar = options[name].make_metavar(context)
+        return f"{name} has no value; write {name} {metavar}" if "requires an argument" in error.message else ""
+    typed = context.meta.get(TYPED, [])[context.command_path.count(" ") :]
+    advice = meant_by_option(name, options, context.command.name or "", typed)
+    if isinstance(error, click.NoSuchOption):
+        error.possibilities = difflib.get_close_matches(name, options, cutoff=0.75)
+    return f"there is no option {name}; {advice}" if advice else ""
 
 
 def _missing(error: click.ClickException, context: click.Context | None) -> str:
-    """The message about arguments that were not given, with all that the command takes; or ""."""
-    if not isinstance(error, click.MissingParameter) or context is None or not isinstance(error.param, click.Argument):
+    """The message about what was not given: arguments, with all that the command takes, or an option; or ""."""
+    if not isinstance(error, click.MissingParameter) or context is None or error.param is None:
         return ""
+    typed = shlex.join(context.meta.get(TYPED, [])[context.command_path.count(" ") :])
     pieces = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-    for parameter in context.command.params:
+    is_argument = isinstance(error.param, click.Argument)
+    for parameter in context.command.params if is_argument else [error.param]:
         if parameter.required and isinstance(parameter, click.Option):
             pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
-    return f"{error.param.make_metavar(context)} is missing; write {context.command_path} {' '.join(pieces)}"
+    what = error.param.make_metavar(context) if is_argument else pieces[-2]
+    words = pieces if is_argument else [visible(typed, None), *pieces[-2:]]
+    return f"{what} is missing; write {context.command_path} {' '.join(words)}"
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:
-    """Advice for a user who names the file to write after the one to read, as for `cp` and most converters."""
-    is_extra = isinstance(error, click.UsageError) and "unexpected extra argument" in error.message
-    if not is_extra or context is None or not any("-o" in each.opts for each in context.command.params):
+    """Advice for a user who names the file to write after the one to read, as for `cp`; or arrays without --input."""
+    extra = re.search(r"unexpected extra arguments? \((\S+?)[ )]", getattr(error, "message", ""))
+    names = [] if extra is None or context is None else [name for each in context.command.params for name in each.opts]
+    if extra is None or "-o" not in names:
         return ""
-    return "; name the file to write with -o"
+    word = visible(extra[1], None)
+    if "--input" in names and word.endswith((".npy", ".npz", ".pb")):
+        return f"; to give an array as input write --input {word}"
+    return "; name the file to write with -o" + (f", which replaces {word}" if os.path.lexists(extra[1]) else "")

@@ -1,24 +1,34 @@
 """The table of all commands, and which one is meant by a word that is none."""
 
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
 
 MEANT: Final = {
-    "show": "info cat view print inspect summary stats describe display dump open list ls outline",
+    "show": "info cat view print inspect summary stats describe display dump open list ls inputs outputs count",
+    "show MODEL --outline": "outline graph structure blocks",
+    "show MODEL 'op:*'": "nodes ops operators layers",
     "show MODEL --cost": "cost flops macs params size profile-cost",
+    "show MODEL -o report.html": "html page draw plot",
     "find": "search grep query",
     "check": "validate lint verify-model checker test",
     "diff": "compare changes changed delta",
-    "verify": "compare equal same accuracy numerics",
-    "tui": "browse ui gui explore",
-    "rewrite": "modify set change",
+    "diff --format patch": "patch make-patch",
+    "verify": "compare equal same accuracy numerics test",
+    "tui": "browse ui gui explore netron",
+    "rewrite": "modify set change surgeon",
     "rewrite delete-node": "delete remove rm drop",
     "rewrite extract": "cut subgraph crop sub slice",
-    "optimize": "simplify slim fuse opt optimise sim quantize quantise fold float16 fp16",
+    "rewrite infer-shapes": "shapes shape-inference",
+    "optimize MODEL -p onnxsim -o OUT": "simplify slim fuse sim optimise opt fold",
+    "optimize MODEL -p float16 -o OUT": "float16 fp16 half",
+    "optimize MODEL -p quantize-dynamic -o OUT": "quantize quantise int8 quant",
     "convert": "to-json from-json tojson json export import save load encode decode text",
     "apply": "patch script",
+    "git install": "init setup",
     "new": "create make generate init",
     "undo-save": "undo revert restore backup",
     "run": "infer inference predict execute exec eval",
@@ -32,30 +42,40 @@ MEANT: Final = {
     "fleet": "batch bulk all many",
     "demo": "tour example tutorial start",
 }
-"""Words that are typed for a command."""
+"""Words that are typed for a command; what follows them is written for MODEL and OUT, or after the command."""
 
 
 MEANT_OPTIONS: Final = {
-    "--tolerance all=REL,ABS": "rtol atol tol eps epsilon",
+    "--tolerance all=VALUE": "rtol tol eps epsilon tolerance",
+    "--tolerance all=0,VALUE": "atol",
     "-o report.html": "html page report",
     "-o report.md": "markdown md",
     "-o OUT": "out outfile output-file save",
+    "--input VALUE": "i npy feed data",
     "-i": "inplace overwrite force",
+    "--format patch": "patch",
     "--to": "format form type as",
     "--provider cuda": "gpu cuda device",
     "--repeat": "runs iterations iters loops n",
-    "--samples": "num-samples tests trials",
+    "--samples VALUE": "num-samples tests trials seeds",
     "--dim N=4": "batch batch-size dims dimension",
     "--inputs": "from start input",
     "--outputs": "end until",
+    "--file VALUE": "npy npz array values-file",
+    "--cost": "flops macs",
     "the editor is $EDITOR: EDITOR=nano onnxjson edit MODEL": "editor with",
     "nodes of an operator are op:Conv": "op op-type operator",
+    "inputs without a value are random; --seed N gives others": "random rand",
     "without an option, the report is a summary": "stat summary short brief name-only",
-    "onnxjson show MODEL 'op:*' lists nodes": "list ls all graph",
-    "onnxjson optimize MODEL -p float16 -o OUT computes in float16": "fp16 half to-fp16 convert-fp16",
-    "onnxjson optimize MODEL -p quantize-dynamic -o OUT quantizes to 8 bits": "int8 uint8 quant quantized",
+    "onnxjson show MODEL": "inputs outputs io params parameters",
+    "onnxjson show MODEL 'op:*'": "list ls all graph nodes",
+    "onnxjson optimize MODEL -p float16 -o OUT": "fp16 half to-fp16 convert-fp16 float16 dtype precision",
+    "onnxjson optimize MODEL -p quantize-dynamic -o OUT": "int8 uint8 quant quantize quantized",
+    "onnxjson rewrite convert-opset MODEL VALUE -o OUT": "opset opset-version target-opset",
+    "onnxjson rewrite rename MODEL OLD NEW -o OUT": "rename",
+    "onnxjson find MODEL PATTERN": "attention match pattern",
 }
-"""What to write instead of options that no command has."""
+"""What to write instead of options that no command has; VALUE is what was given to the option."""
 
 
 class Entry(NamedTuple):
@@ -126,25 +146,49 @@ ENTRIES: Final = {entry.name: entry for entries in (*SECTIONS.values(), OTHERS) 
 COMMANDS: Final = tuple(ENTRIES)
 
 
-def meant_by(word: str) -> str:
-    """Return what to write instead of a word that is no command: at most three suggestions, or ""."""
+def meant_by(word: str, typed: Sequence[str] = ()) -> str:
+    """Return what to write instead of a word that is no command, and what was typed after it: three commands, or ""."""
     shown = visible(word)
     if word.lower().endswith((".onnx", ".json", ".onnxjson", ".pb", ".textproto", ".onnxtxt")):
         return f"to look at a model write `onnxjson show {shown}`, `onnxjson tui {shown}` or `onnxjson edit {shown}`"
     meant = [command for command, words in MEANT.items() if word.lower() in words.split()]
     commands = meant or _edits_and_passes(word) or _alike(word)
-    return f"write {' or '.join([f'`onnxjson {command}`' for command in commands[:3]])}" if commands else ""
+    return f"write {' or '.join([f'`onnxjson {written(each, typed)}`' for each in commands[:3]])}" if commands else ""
 
 
-def meant_by_option(option: str, command: str, known: Collection[str]) -> str:
-    """Return what to write instead of an option that a command, which has the `known` ones, does not have; or ""."""
+def written(command: str, typed: Sequence[str], value: str = "") -> str:
+    """Return a command with the files among what was `typed` for MODEL and OUT; without these, with all of it."""
+    words = shlex.split(command)
+    outs = [word for option, word in pairwise(typed) if option in ("-o", "--output")]
+    files = [word for word in typed if "." in word and word[0] != "-" and word not in outs]
+    places = {"MODEL": files[:1], "OUT": outs or files[1:], "VALUE": [value] if value else []}
+    filled = [places[word][0] if places.get(word) else word for word in words]
+    return visible(shlex.join(filled if "MODEL" in words else [*filled, *typed]), None)
+
+
+def meant_by_option(option: str, known: Collection[str], command: str, typed: Sequence[str]) -> str:
+    """Return what to write instead of an option that a command does not have, which was `typed` after it; or "".
+
+    `known` are the options that the command has.
+    """
     word = option.lstrip("-")
-    if command == "optimize" and (passes := _edits_and_passes(word)):
-        return f"write {passes[0].removeprefix('optimize ')}"
+    if command == "optimize" and (
+        passes := _edits_and_passes(word) or [each for each in MEANT if _is_pass(each, word)]
+    ):
+        return f"write {' '.join(passes[0].removeprefix('optimize ').removeprefix('MODEL ').split()[:2])}"
+    after = [text for name, text in pairwise(typed) if name == option and text[:2] != "--"]
+    value = next(iter([text.partition("=")[2] for text in typed if text.startswith(f"{option}=")] or after), "")
     for advice, words in MEANT_OPTIONS.items():
-        if word in words.split() and (not advice.startswith("-") or advice.split()[0] in known):
-            return f"write {advice}" if advice.startswith("-") else advice
+        if word not in words.split() or (advice.startswith("-") and advice.split()[0] not in known):
+            continue
+        if advice.startswith("onnxjson "):
+            return f"write `{written(advice, [text for text in typed if text != value], value)}`"
+        return f"write {advice.replace('VALUE', visible(value) or 'VALUE')}" if advice.startswith("-") else advice
     return ""
+
+
+def _is_pass(command: str, word: str) -> bool:
+    return command.startswith("optimize ") and word in MEANT[command].split()
 
 
 def _edits_and_passes(word: str) -> list[str]:
@@ -158,4 +202,4 @@ def _edits_and_passes(word: str) -> list[str]:
 def _alike(word: str) -> list[str]:
     import difflib
 
-    return difflib.get_close_matches(word, COMMANDS, n=3)
+    return difflib.get_close_matches(word, COMMANDS, n=3, cutoff=0.75)

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy
 import pytest
 
 import onnxjson
@@ -99,6 +100,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     write_example(Path("digits.onnx"))
     write_example(Path("exported.onnx"), unfused=True)
+    numpy.save("image.npy", numpy.zeros((1, 1, 8, 8), numpy.float32))
+    numpy.save("bias.npy", numpy.zeros(10, numpy.float32))
     model = onnxjson.load("digits.onnx")
     onnxjson.save(model.node("op:MaxPool").set_attribute("ceil_mode", 0), "digits.onnx.json")
 
@@ -236,12 +239,22 @@ EDITS = {
         "write (onnxjson merge) BASE OURS THEIRS (-o) OUT",
         "\\1 digits.onnx digits.onnx digits.onnx \\2 new.onnx",
     ),
+    "an array without --input": Mistake(
+        "onnxjson run digits.onnx image.npy", "write (--input image.npy)", "onnxjson run digits.onnx \\1"
+    ),
+    "another tolerance": Mistake(
+        "onnxjson verify digits.onnx digits.onnx --atol 1e-3",
+        "write (--tolerance .*); see",
+        "onnxjson verify digits.onnx digits.onnx \\1",
+    ),
+    "another name of a command, with its files": Mistake(
+        "onnxjson simplify digits.onnx small.onnx", "write `(onnxjson optimize .*)`; see"
+    ),
     "an option of other converters": Mistake(
         "onnxjson convert digits.onnx --fp16 -o new.onnx",
-        "(onnxjson optimize) MODEL (-p float16) -o OUT",
-        "\\1 digits.onnx \\2 -o new.onnx",
+        "`(onnxjson optimize .*)`; see",
     ),
-    "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show)`", "\\1 digits.onnx"),
+    "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show digits.onnx)`"),
 }
 
 FIND = "onnxjson find exported.onnx"
