@@ -150,7 +150,9 @@ if not TYPE_CHECKING:
         elif module := _MODULES.get(name):
             value = getattr(importlib.import_module(module), name)
         else:
-            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}")
+            from onnxjson.model.methods import meant
+
+            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}{meant('onnxjson', name)}")
         globals()[name] = value
         return value
 

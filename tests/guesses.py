@@ -199,6 +199,13 @@ class TestRun:
         result = onnxjson.run(model, {"image": np.zeros((2, 1, 8, 8), np.float32)})
         assert result.arrays["probabilities"].shape == (2, 10)
 
+    def test_run_it_on_arrays_without_names(self, model: onnxjson.Model) -> None:
+        image = np.zeros((2, 1, 8, 8), np.float32)
+        for inputs in (image, [image]):
+            assert onnxjson.run(model, inputs)["probabilities"].shape == (2, 10)
+        with pytest.raises(onnxjson.FeedError, match="2 arrays given, but the model has 1 input"):
+            onnxjson.run(model, [image, image])
+
     def test_is_it_valid(self, model: onnxjson.Model) -> None:
         assert not onnxjson.check(model).errors
 
@@ -222,6 +229,9 @@ class TestWrongGuesses:
             ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(...))"),
             ("opset", '"opsets"'),
             ("summary", "print(model.outline())"),
+            ("simplify", 'onnxjson.optimize(model, "onnxsim").model'),
+            ("weights", "model.initializers"),
+            ("to_onnx", "onnxjson.to_proto(model)"),
         ],
     )
     def test_another_name(self, model: onnxjson.Model, name: str, meant: str) -> None:
@@ -237,6 +247,61 @@ class TestWrongGuesses:
         difference = onnxjson.diff(model, model)
         with pytest.raises(AttributeError, match=re.escape(meant)):
             getattr(difference, name)
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("load_model", "onnxjson.load(path)"),
+            ("compare", "onnxjson.diff(a, b)"),
+            ("patch", "onnxjson.diff(a, b).patch"),
+        ],
+    )
+    def test_another_name_of_a_function(self, name: str, meant: str) -> None:
+        with pytest.raises(AttributeError, match=re.escape(meant)):
+            getattr(onnxjson, name)
+
+    def test_another_name_of_the_verdict_or_the_result(self, model: onnxjson.Model) -> None:
+        with pytest.raises(AttributeError, match=r"write \.equal"):
+            onnxjson.verify(model, model).ok  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \.model\.save\(path\)"):
+            onnxjson.optimize(model, "prune").save  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \.attributes"):
+            model.node("/conv").attrs  # type: ignore[attr-defined]
+
+    def test_an_assignment_is_refused_with_the_way_to_change_a_model(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r'model\.tensor\("NAME"\)\.set_values'):
+            model.initializers["fc.bias"] = model.initializers["conv.bias"]
+        with pytest.raises(TypeError, match=r"node\.set_attribute"):
+            model.node("/conv").attributes["pads"] = [0, 0, 0, 0]  # type: ignore[index]
+        with pytest.raises(AttributeError, match=r"set_attribute\('pads', \.\.\.\)"):
+            model.node("/conv").pads = [0, 0, 0, 0]  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"update\(op_type=\.\.\.\)"):
+            model.nodes[0].node.op_type = "Relu"  # type: ignore[misc]
+        with pytest.raises(AttributeError, match=r"replace\(model, ir_version=\.\.\.\)"):
+            model.ir_version = 8  # type: ignore[misc]
+        with pytest.raises(KeyError, match="did you mean"):
+            model.initializers["fc.wieght"]
+
+    def test_a_weight_of_another_shape_is_refused(self, model: onnxjson.Model) -> None:
+        weight = model.tensor("fc.weight")
+        for values in (weight.numpy()[:5], weight.numpy().T):
+            with pytest.raises(onnxjson.EditError, match="to change its shape write dtype="):
+                weight.set_values(values)
+        assert weight.set_values(weight.numpy().T, "float32[64,10]").tensor("fc.weight").numpy().shape == (64, 10)
+
+    def test_what_is_given_wrongly_is_answered_with_how_to_give_it(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"onnxjson\.load\('digits\.onnx'\)"):
+            onnxjson.Model("digits.onnx")  # type: ignore[misc, call-arg]
+        with pytest.raises(onnxjson.OutputError, match=r"none of the endings .*; add format="):
+            model.save("digits.txt")
+        with pytest.raises(onnxjson.ParameterError, match="no pass is named"):
+            onnxjson.optimize(model)
+        with pytest.raises(TypeError, match=r"write \.patch"):
+            onnxjson.apply(model, onnxjson.diff(model, model))  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"write its \.model"):
+            onnxjson.save(onnxjson.optimize(model, "prune"), "small.onnx")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="from_proto"):
+            onnxjson.diff(onnxjson.to_proto(model), model)  # type: ignore[arg-type]
 
     def test_print_changes_and_matches(self, model: onnxjson.Model) -> None:
         (event,) = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))

@@ -35,7 +35,6 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that `args` begin with; the error for an unknown name says what to write."""
         name = args[0]
-        ctx.meta[output.TYPED] = args
         if name not in COMMANDS and not name.startswith("-"):
             hint = meant_by(name, args[1:])
             raise click.UsageError(f"there is no command {output.quoted(name)}{f'; {hint}' if hint else ''}", ctx)
@@ -71,6 +70,7 @@ class LazyGroup(click.Group):
         """Run the command line `args` and exit."""
         try:
             output.make_robust()
+            output.typed[:] = sys.argv[1:] if args is None else args
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
             sys.exit(output.report_failure(error))

@@ -50,9 +50,6 @@ VERBOSE: Final = "onnxjson.cli.output.verbose"
 RECORD: Final = "onnxjson.cli.output.record"
 """The same for what a command reports, with ``--json``."""
 
-TYPED: Final = "onnxjson.cli.output.typed"
-"""The same for the words of the command line."""
-
 _REFRESH: Final = 0.25
 _MANY_BYTES: Final = 10_000_000
 """Bytes from which a line of progress says how many were read or written."""
@@ -60,6 +57,9 @@ _CLEAR: Final = "\r\x1b[2K"
 _drawing: Final = threading.RLock()
 _shown: Final[list[str]] = []
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
+
+typed: Final[list[str]] = []
+"""The words of the command line, for messages that say what to write instead."""
 
 _counters: Final[list[str]] = []
 """Prefixes with the number of the current file, pass and so on."""
@@ -439,7 +439,7 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
     match error:
         case OnnxJsonError():
-            return error.exit_code, str(error)
+            return error.exit_code, _with_model(str(error))
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
@@ -459,6 +459,13 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             )
 
 
+def _with_model(text: str) -> str:
+    """The message with the model that was typed for MODEL in the commands that it names."""
+    model = next((word for word in typed if os.path.isfile(word)), "MODEL")
+    shown = visible(shlex.quote(model), None)
+    return text if "FILE" in text else re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
+
+
 def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
     """The message about an option that has another name here, or whose value is missing; or ""."""
     from onnxjson.cli.overview import meant_by_option
@@ -470,8 +477,8 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
     if name in options:
         metavar = options[name].make_metavar(context)
         return f"{name} has no value; write {name} {metavar}" if "requires an argument" in error.message else ""
-    typed = context.meta.get(TYPED, [])[context.command_path.count(" ") :]
-    advice = meant_by_option(name, options, context.command.name or "", typed)
+    words = typed[context.command_path.count(" ") :]
+    advice = meant_by_option(name, options, context.command.name or "", words)
     if isinstance(error, click.NoSuchOption):
         error.possibilities = difflib.get_close_matches(name, options, cutoff=0.75)
     return f"there is no option {name}; {advice}" if advice else ""
@@ -481,14 +488,14 @@ def _missing(error: click.ClickException, context: click.Context | None) -> str:
     """The message about what was not given: arguments, with all that the command takes, or an option; or ""."""
     if not isinstance(error, click.MissingParameter) or context is None or error.param is None:
         return ""
-    typed = shlex.join(context.meta.get(TYPED, [])[context.command_path.count(" ") :])
     pieces = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     is_argument = isinstance(error.param, click.Argument)
     for parameter in context.command.params if is_argument else [error.param]:
         if parameter.required and isinstance(parameter, click.Option):
             pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
     what = error.param.make_metavar(context) if is_argument else pieces[-2]
-    words = pieces if is_argument else [visible(typed, None), *pieces[-2:]]
+    given = visible(shlex.join(typed[context.command_path.count(" ") :]), None)
+    words = pieces if is_argument else [given, *pieces[-2:]]
     return f"{what} is missing; write {context.command_path} {' '.join(words)}"
 
 

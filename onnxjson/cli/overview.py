@@ -23,9 +23,8 @@ MEANT: Final = {
     "rewrite delete-node": "delete remove rm drop",
     "rewrite extract": "cut subgraph crop sub slice",
     "rewrite infer-shapes": "shapes shape-inference",
-    "optimize MODEL -p onnxsim -o OUT": "simplify slim fuse sim optimise opt fold",
-    "optimize MODEL -p float16 -o OUT": "float16 fp16 half",
-    "optimize MODEL -p quantize-dynamic -o OUT": "quantize quantise int8 quant",
+    "optimize MODEL -p onnxsim -o OUT": "optimise opt",
+    "optimize MODEL -p quantize-dynamic -o OUT": "quantize",
     "convert": "to-json from-json tojson json export import save load encode decode text",
     "apply": "patch script",
     "git install": "init setup",
@@ -69,8 +68,7 @@ MEANT_OPTIONS: Final = {
     "without an option, the report is a summary": "stat summary short brief name-only",
     "onnxjson show MODEL": "inputs outputs io params parameters",
     "onnxjson show MODEL 'op:*'": "list ls all graph nodes",
-    "onnxjson optimize MODEL -p float16 -o OUT": "fp16 half to-fp16 convert-fp16 float16 dtype precision",
-    "onnxjson optimize MODEL -p quantize-dynamic -o OUT": "int8 uint8 quant quantize quantized",
+    "onnxjson optimize MODEL -p float16 -o OUT": "dtype precision",
     "onnxjson rewrite convert-opset MODEL VALUE -o OUT": "opset opset-version target-opset",
     "onnxjson rewrite rename MODEL OLD NEW -o OUT": "rename",
     "onnxjson find MODEL PATTERN": "attention match pattern",
@@ -171,11 +169,12 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
 
     `known` are the options that the command has.
     """
+    from onnxjson.optimizing.passes.catalogue import pass_meant
+
     word = option.lstrip("-")
-    if command == "optimize" and (
-        passes := _edits_and_passes(word) or [each for each in MEANT if _is_pass(each, word)]
-    ):
-        return f"write {' '.join(passes[0].removeprefix('optimize ').removeprefix('MODEL ').split()[:2])}"
+    pass_name = pass_meant(word)
+    if command == "optimize" and pass_name:
+        return f"write -p {pass_name}"
     after = [text for name, text in pairwise(typed) if name == option and text[:2] != "--"]
     value = next(iter([text.partition("=")[2] for text in typed if text.startswith(f"{option}=")] or after), "")
     for advice, words in MEANT_OPTIONS.items():
@@ -184,19 +183,15 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
         if advice.startswith("onnxjson "):
             return f"write `{written(advice, [text for text in typed if text != value], value)}`"
         return f"write {advice.replace('VALUE', visible(value) or 'VALUE')}" if advice.startswith("-") else advice
-    return ""
-
-
-def _is_pass(command: str, word: str) -> bool:
-    return command.startswith("optimize ") and word in MEANT[command].split()
+    return f"write `{written(f'onnxjson optimize MODEL -p {pass_name} -o OUT', typed)}`" if pass_name else ""
 
 
 def _edits_and_passes(word: str) -> list[str]:
     from onnxjson.editing.catalogue import NAMES
-    from onnxjson.optimizing.passes.catalogue import all_names
+    from onnxjson.optimizing.passes.catalogue import pass_meant
 
-    edits = [f"rewrite {name}" for name in NAMES if name == word]
-    return edits or [f"optimize -p {name}" for name in all_names() if name == word]
+    name = pass_meant(word)
+    return [f"rewrite {word}"] if word in NAMES else [f"optimize MODEL -p {name} -o OUT"] if name else []
 
 
 def _alike(word: str) -> list[str]:

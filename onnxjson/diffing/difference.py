@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -271,10 +272,10 @@ def _have_same_graphs(base: Model, target: Model) -> bool:
 
 def _load(model: Model | str | Path) -> tuple[Model, Path | None]:
     from onnxjson.storage import files
-    from onnxjson.storage.external import file_of
+    from onnxjson.storage.api import model_and_file
 
-    if isinstance(model, Model):
-        return model, file_of(model)
+    if not isinstance(model, str | PathLike):
+        return model_and_file(model)
 
     path = Path(model)
     # Blobs may be missing: their names are the sha256 that is compared.

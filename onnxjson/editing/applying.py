@@ -161,6 +161,8 @@ def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
             yield _Step(edit, folder or changes.folder, is_contained=True)
     elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
         raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
+    elif hasattr(type(changes), "patch"):
+        raise TypeError(f"a {type(changes).__name__} is not applied, but its patch is; write .patch after it")
     else:
         for change in changes:
             yield from _steps(change, folder)

@@ -85,7 +85,9 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     def _changer(self, workspace: Workspace) -> NameRule:
         given = [self.from_ is not None or self.to is not None, self.names is not None, self.mapping is not None]
         if sum(given) != 1 or (self.from_ is None) != (self.to is None):
-            raise EditError("name what to rename and its new name: `rename OLD NEW`; or give `names`, or `mapping`")
+            parts = [part for part in re.split("[=:]", self.from_ or "") if part] if self.to is None else []
+            words = " ".join(map(visible, parts)) if len(parts) == 2 else "OLD NEW"
+            raise EditError(f"rename needs an old and a new name: `rename {words}`; or `names`, or `mapping`")
         if self.within is not None and self.kind in ("dim", "metadata"):
             raise EditError(f"names of kind {self.kind} do not belong to one graph; leave `within` out")
         if self.from_ is not None and self.to is not None:

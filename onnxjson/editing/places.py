@@ -22,7 +22,7 @@ from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
-from onnxjson.model.methods import Tabular
+from onnxjson.model.methods import Guessed, Tabular, refuse_assignment
 from onnxjson.model.operators import attribute_types
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.names import TensorRef
@@ -145,8 +145,15 @@ class NodeChanges:
         raise NotImplementedError
 
 
-class Place(NodeChanges):
+class Place(Guessed, NodeChanges):
     """A node at its place in a model."""
+
+    __slots__ = ("_model", "_position", "_record", "_scope", "editor")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Place.__slots__:
+            refuse_assignment(self, name, value)
+        object.__setattr__(self, name, value)
 
     def __init__(self, editor: Editor, ref: NodeRef) -> None:
         self.editor = editor
@@ -258,7 +265,7 @@ class Place(NodeChanges):
         self._position = int(position)
 
 
-class Places(Tabular, NodeChanges, tuple[Place, ...]):
+class Places(Guessed, Tabular, NodeChanges, tuple[Place, ...]):
     """Nodes at their places in a model; ``Places(each for each in places if ...)`` selects some of them."""
 
     __slots__ = ()
@@ -292,7 +299,7 @@ def replace_places(changes: Sequence[tuple[Place, tuple[Node, ...]]]) -> Model:
     return editor.change(replace)
 
 
-class TensorPlace:
+class TensorPlace(Guessed):
     """An input, a constant or an output of a node in a model; changes return the changed model."""
 
     def __init__(self, editor: Editor, ref: TensorRef) -> None:
@@ -354,10 +361,11 @@ class TensorPlace:
         return self.tensor.numpy()
 
     def set_values(self, values: Any, dtype: str | None = None, *, lossy: bool = False) -> Model:
-        """Set the elements and the shape of a constant; its dtype stays, unless another is given.
+        """Set the elements of a constant; dtype and shape stay, unless others are given, such as "float16[2,8]".
 
         Raises:
-            EditError: it is not a constant; or its dtype cannot represent a value, which `lossy` allows.
+            EditError: it is not a constant, or has another number of elements; or its dtype cannot represent a value,
+                which `lossy` allows.
         """
         selector = f"@{self.address}"
         return self.editor.change(lambda workspace: set_elements(workspace, selector, values, dtype, lossy=lossy))

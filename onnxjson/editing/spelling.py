@@ -142,8 +142,9 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
     spare = len(free) - sum(each.required for each in open_places)
     for parameter in open_places:
         if not parameter.required:
-            if free and len(free) < len(open_places) and free[0] not in (parameter.shape.choices or free):
-                continue  # `rename old new` has no kind
+            choices, left = parameter.shape.choices, len(open_places) - len(free)
+            if choices and free and left and (free[0] not in choices or left == 1):
+                continue  # `rename old new` has no kind, even if the old name is that of a kind
             spare -= 1
         if parameter.required or spare >= 0:
             if not free:

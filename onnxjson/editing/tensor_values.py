@@ -120,7 +120,11 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             return numpy_constants.from_array(
                 numpy_constants.read_array(workspace.file(self.file)), kind, lossy=self.lossy
             )
-        return constant_reading.from_json(without_spelling(self.value), kind, lossy=self.lossy)
+        value = without_spelling(self.value)
+        if isinstance(value, str) and value.endswith((".npy", ".npz")) and kind.data_type != STRING:
+            name = visible(value.removeprefix("@"), None)
+            raise ParameterError(f"{name} is the name of a file; give it as `file`: --file {name}")
+        return constant_reading.from_json(value, kind, lossy=self.lossy)
 
     def _at(self, workspace: Workspace, old: Tensor, at: str, kind: Kind) -> Encoded:
         """Return the constant with other elements in a slice; one value is used for all of them."""
@@ -224,17 +228,24 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
 
 
 def set_elements(workspace: Workspace, selector: str, values: object, dtype: str | None, *, lossy: bool) -> Outcome:
-    """Set elements and shape of a constant from an array or nested lists; its dtype stays, unless another is given.
+    """Set the elements of a constant from an array or nested lists; dtype and dims stay, unless others are given.
 
     Raises:
-        EditError: it is not a constant, or the dtype cannot represent a value.
+        EditError: it is not a constant, it has another number of elements, or the dtype cannot represent a value.
     """
     import numpy
 
     edit = "set-tensor"
     ref, old = _constant(workspace.tensor(selector), selector, edit)
     array = numpy.asarray(values)
-    kind = Kind(_kind(dtype, old, edit).data_type, tuple(map(int, array.shape)))
+    kind = _kind(dtype, old, edit)
+    dims = kind.dims or ()
+    if array.shape not in (dims, (math.prod(dims),)):
+        shapes = [",".join(map(str, shape)) for shape in (array.shape, dims)]
+        way = f'to change its shape write dtype="{DATA_TYPE_NAMES[kind.data_type]}[{shapes[0]}]"'
+        reason = f"{visible(ref.name)}: the array has the shape [{shapes[0]}], the constant [{shapes[1]}]; {way}"
+        raise EditError(f"{edit}: {reason}", ref.address, reason=reason)
+    array = array.reshape(dims)
     encode = partial(numpy_constants.from_array, array, kind, lossy=lossy or not hasattr(values, "dtype"))
     return _put(workspace, ref, old, encode, edit)
 

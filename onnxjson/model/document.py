@@ -20,7 +20,15 @@ references back, so the garbage collector does not track them: 100,000 nodes cau
 
 import msgspec
 
-from onnxjson.model.methods import AttributeMethods, Brief, ModelMethods, NodeMethods, TensorMethods, TypeMethods
+from onnxjson.model.methods import (
+    AttributeMethods,
+    Brief,
+    ModelMethods,
+    NodeMethods,
+    TensorMethods,
+    TypeMethods,
+    refuse_assignment,
+)
 from onnxjson.model.payloads import Data
 
 
@@ -312,3 +320,6 @@ class Model(ModelMethods, Record, frozen=True, gc=False):
     training_info: tuple[TrainingInfo, ...] = ()
     functions: tuple[Function, ...] = ()
     configuration: tuple[DeviceConfiguration, ...] = ()
+
+
+Record.__setattr__ = refuse_assignment  # type: ignore[method-assign, assignment]  # msgspec sets its own in each class

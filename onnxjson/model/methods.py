@@ -5,11 +5,10 @@ They call it through the root package, whose names are imported on first use; no
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import onnxjson
-from onnxjson.model.display import suggest
+from onnxjson.model.display import suggest, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +53,99 @@ def _brief(value: object) -> str:
     if len(shown) <= _WORD:
         return shown
     return f"{type(value).__name__}(...)" if isinstance(value, Brief) else f"{shown[: _WORD - 20]}..."
+
+
+_MEANT: Final = {
+    "onnxjson": {
+        "onnxjson.load(path)": "open read load_model from_file",
+        "onnxjson.save(model, path)": "write save_model",
+        "onnxjson.dumps(model), or onnxjson.save(model, path)": "dump to_json",
+        "onnxjson.diff(a, b), or onnxjson.verify(a, b)": "compare compare_models",
+        "onnxjson.diff(a, b).patch": "patch make_patch create_patch",
+        "print(model.outline())": "summary summarize show outline describe print info",
+        "onnxjson.to_proto(model)": "to_onnx",
+        "onnxjson.from_proto(proto)": "from_onnx",
+        "onnxjson.check(model)": "validate lint check_model",
+        "model.rewrite(onnxjson.edits.Rename(...))": "rewrite rename",
+        "model.select('op:Conv')": "select nodes",
+        'onnxjson.optimize(model, "onnxsim").model': "simplify slim",
+        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
+        'onnxjson.optimize(model, "quantize-dynamic").model': "quantize int8",
+    },
+    "Model": {
+        "print(model.outline())": "summary show print describe info",
+        'onnxjson.optimize(model, "onnxsim").model': "simplify",
+        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
+        "onnxjson.to_proto(model)": "to_onnx to_proto proto",
+        "onnxjson.dumps(model)": "to_json to_text json",
+        "model: it never changes, so it needs no copy": "copy deepcopy clone",
+        "model.initializers": "weights parameters params tensors constants state_dict",
+        "sum(tensor.numpy().size for tensor in model.initializers.values())": "num_parameters parameter_count",
+        "onnxjson.check(model)": "validate is_valid",
+        "model.rewrite(onnxjson.edits.ConvertOpset(...))": "set_opset",
+    },
+    "Place": {
+        ".attributes": "attrs attr attribute",
+        ".op_type": "op type kind",
+        ".inputs": "input",
+        ".outputs": "output",
+    },
+    "TensorPlace": {".numpy()": "values value data array", ".type.dtype": "dtype", ".type.shape": "shape"},
+    "Diff": {"onnxjson.save(diff.target, path)": "save", "print(diff.to_markdown())": "to_text", ".patch": "to_patch"},
+    "Trace": {".model.save(path)": "save", ".model": "result optimized output new"},
+    "Verification": {".equal": "ok passed success same is_equal close"},
+    "Findings": {"not .errors": "ok passed valid is_valid"},
+    "RunResult": {".arrays['NAME']": "result results output values array"},
+    "Merged": {".model.save(path)": "save", ".is_clean": "ok", ".model": "result merged"},
+}
+"""What to write instead of names that the package, its records and its results do not have."""
+
+
+def meant(kind: str, name: str) -> str:
+    """Return the end of the message about a name that the package or a class does not have; "" if none is meant."""
+    return next((f"; write {advice}" for advice, words in _MEANT.get(kind, {}).items() if name in words.split()), "")
+
+
+class Guessed:
+    """Something whose names are guessed: one that it does not have is answered with what is meant."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Raise the AttributeError of a name that this does not have; it says what is meant."""
+            hint = "" if name.startswith("_") else meant(type(self).__name__, name) or _instead(self, name)
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
+
+
+class Named(dict[str, Any]):
+    """Things of a model by their names; a change of this dictionary would not change the model, so it is refused."""
+
+    def __init__(self, items: Iterable[tuple[str, Any]], change: str) -> None:
+        super().__init__(items)
+        self._change = change
+
+    def __setitem__(self, name: str, value: object) -> NoReturn:
+        raise TypeError(f"models do not change; write {self._change}, which returns a changed model")
+
+    def __missing__(self, name: object) -> NoReturn:
+        near = suggest(name, self) if isinstance(name, str) else ""
+        raise KeyError(f"there is no {visible(str(name))!r}{f'; {near}' if near else ''}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def refuse_assignment(record: object, name: str, value: object) -> NoReturn:
+    """Raise the AttributeError of an assignment to a record or place; it says how to change a model."""
+    kind = type(record).__name__
+    way = f"msgspec.structs.replace({kind.lower()}, {name}=...), which returns a changed record"
+    if kind in ("Node", "Place"):
+        is_field = name in ("name", "op_type", "domain", "input", "output", "inputs", "outputs")
+        change = f"update({name.removesuffix('s')}=...)" if is_field else f"set_attribute({name!r}, ...)"
+        way = f"model.node(...).{change}, which returns a changed model"
+    raise AttributeError(f"immutable type: {kind!r} does not change; write {way}")
 
 
 class Tabular:
@@ -154,17 +246,21 @@ class NodeMethods:
     @property
     def attributes(self: Any) -> Mapping[str, Any]:
         """The values of the attributes (`Attribute.value`) by name, read-only."""
-        return MappingProxyType({each.name or "": each.value for each in self.attribute})
+        return Named([(each.name or "", each.value) for each in self.attribute], 'node.set_attribute("NAME", value)')
 
 
 _FUNCTIONS: Final = ("run", "check", "verify", "diff", "merge", "optimize", "convert", "apply", "dumps")
 """Functions of the package about a model, which are guessed to be its methods."""
 
 
-class ModelMethods(Tabular):
+class ModelMethods(Guessed, Tabular):
     """Methods of `onnxjson.Model`."""
 
     __slots__ = ()
+
+    def __post_init__(self: Any) -> None:
+        if isinstance(self.ir_version, str | Path):
+            raise TypeError(f"onnxjson.Model is a record; write onnxjson.load({str(self.ir_version)!r}) to read a file")
 
     @property
     def index(self: Any) -> "onnxjson.Index":
@@ -215,7 +311,8 @@ class ModelMethods(Tabular):
     @property
     def initializers(self: Any) -> dict[str, "onnxjson.Tensor"]:
         """The initializers of the main graph by name, in the order of the file."""
-        return {} if self.graph is None else {tensor.name or "": tensor for tensor in self.graph.initializer}
+        tensors = () if self.graph is None else self.graph.initializer
+        return Named([(each.name or "", each) for each in tensors], 'model.tensor("NAME").set_values(array)')
 
     @property
     def opsets(self: Any) -> dict[str, int]:
@@ -274,13 +371,6 @@ class ModelMethods(Tabular):
         """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
         return onnxjson.apply(self, changes, folder=folder)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Raise the AttributeError of a name that a model does not have; it says what is meant."""
-            hint = "" if name.startswith("_") else _instead(type(self), name)
-            raise AttributeError(f"a Model has no attribute {name!r}{hint}", name=name, obj=self)
-
     def edit(self: Any) -> "onnxjson.Editor":
         """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
 
@@ -289,19 +379,23 @@ class ModelMethods(Tabular):
         return onnxjson.Editor(self)
 
 
-def _instead(kind: type, name: str) -> str:
-    """What to write instead of a name that a model does not have."""
-    if name in ("summary", "show", "print"):
-        return "; write print(model.outline())"
-    if name in _FUNCTIONS:
-        return f"; write onnxjson.{name}(model, ...)"
-    if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
-        return f"; write model.rewrite(onnxjson.edits.{edit}(...))"
-    near = suggest(name, [each for each in dir(kind) if not each.startswith("_")])
+def _instead(value: object, name: str) -> str:
+    """What to write instead of a name that a model, a result or a place does not have."""
+    kind = type(value)
+    if isinstance(value, ModelMethods):
+        if name in _FUNCTIONS:
+            return f"; write onnxjson.{name}(model, ...)"
+        if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
+            return f"; write model.rewrite(onnxjson.edits.{edit}(...))"
+    if hasattr(kind, f"to_{name}"):
+        return f"; write .to_{name}()"
+    if name in ("print", "show", "text"):
+        return "; write print(" + ("result.to_markdown())" if hasattr(kind, "to_markdown") else "result)")
+    near = suggest(name, [each for each in dir(value) if not each.startswith("_")])
     return f"; {near}" if near else ""
 
 
-class Reported(Tabular):
+class Reported(Guessed, Tabular):
     """A result with a report for other programs, with the text of the command (`onnxjson.rendering.reports`)."""
 
     __slots__ = ()
@@ -316,19 +410,6 @@ class Reported(Tabular):
             TypeError: always; it names the property to ask.
         """
         raise TypeError(f"a {type(self).__name__} is neither true nor false; use {self.verdict_name}")
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Raise the AttributeError of a name that a result does not have; it says what is meant."""
-            kind = type(self)
-            near = suggest(name, [each for each in dir(self) if not each.startswith("_")])
-            hint = f"; {near}" if near and not name.startswith("_") else ""
-            if hasattr(kind, f"to_{name}"):
-                hint = f"; write .to_{name}()"
-            elif name in ("print", "show", "text"):
-                hint = "; write print(" + ("result.to_markdown())" if hasattr(kind, "to_markdown") else "result)")
-            raise AttributeError(f"a {kind.__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def to_json(self) -> str:
         """Return the JSON text that the command prints."""

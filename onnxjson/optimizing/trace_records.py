@@ -12,7 +12,7 @@ from onnxjson.codecs import serde
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
 from onnxjson.model.document import Model
-from onnxjson.model.errors import LimitError, PassError, WireError
+from onnxjson.model.errors import LimitError, ParameterError, PassError, WireError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Brief, ReportedPage
 from onnxjson.model.weights import held_constants, weight_totals
@@ -231,12 +231,14 @@ def optimize(
 
     Raises:
         PassError: a pass failed.
-        ParameterError: there is no such pass or option.
+        ParameterError: no pass is named, or there is no such pass or option.
         WeightsMissingError: only the sha256 of some tensors is available.
         LimitError: the model is too big for protobuf; or as for `onnxjson.load`.
     """
     loaded, file = model_and_file(model)
     names = [name for group in passes for name in ([group] if isinstance(group, str) else group)]
+    if not names:
+        raise ParameterError('no pass is named; write optimize(model, "onnxsim"); `onnxjson passes` lists others')
     steps = [parse_step(name) for name in names]
     folder = Path() if file is None else file.parent
     first = InternalizedModel(loaded, folder).model

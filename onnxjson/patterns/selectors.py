@@ -120,6 +120,8 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
             key = "name" if nodes[0].node.name == parsed.name.text else "output"
             choices = f"{visible(terms.spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
             raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
+    if not nodes and not tensors:
+        raise search.nothing()
     return tuple(nodes) if nodes else search.only(tensors)
 
 
@@ -272,15 +274,15 @@ class _Search:
     def only(self, tensors: Sequence[TensorRef]) -> TensorRef:
         """Return the only tensor that was found; raise SelectorError if there is none, or if there are several."""
         if not tensors:
-            raise self.nothing()
+            raise self.nothing(of_tensors=True)
         if len(tensors) > 1:
             raise _too_many(
                 self._selector, "tensor", [f'@{visible(ref.address, 200)} ("{visible(ref.name)}")' for ref in tensors]
             )
         return tensors[0]
 
-    def nothing(self) -> NoMatchError:
-        """Return the error for a selector that finds nothing, with suggestions."""
+    def nothing(self, *, of_tensors: bool = False) -> NoMatchError:
+        """Return the error for a selector that finds no node, or no tensor, with suggestions."""
         selector = self._selector
         where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
         if selector.regex is not None:
@@ -289,25 +291,41 @@ class _Search:
 
         if selector.name is not None:
             called = visible(selector.name.text)
-            return NoMatchError(f'nothing is called "{called}"{where}; {self._near(selector.name)}')
+            if selector.in_main is None and (other := self._other_kind(selector.name.text)):
+                return NoMatchError(f'"{called}" is {other}')
+            near = self._near(selector.name, of_tensors=of_tensors)
+            return NoMatchError(f'nothing is called "{called}"{where}; {near}')
         for term in selector.terms or ():
             if not term.negated and not self._having(term):
                 return NoMatchError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
         counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
         return NoMatchError(f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}")
 
-    def _near(self, value: terms.Value) -> str:
+    def _other_kind(self, name: str) -> str:
+        """What has a name that was looked for among tensors, or among nodes; "" if nothing has it."""
+        for ref in self._index.nodes():
+            if ref.node.name == name and (outputs := [f'"{visible(each)}"' for each in ref.node.output if each]):
+                return f"a node, not a tensor; its output{'s are' if len(outputs) > 1 else ' is'} {listed(outputs)}"
+        is_tensor = any(scope.defines(name) for scope in self._index.scopes)
+        return "an input or a constant, not a node" if is_tensor else ""
+
+    def _near(self, value: terms.Value, *, of_tensors: bool = False) -> str:
         names = {name for scope in self._index.scopes for name in scope.defined_names}
-        names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
-        if value.text in names:
-            is_limited = self._selector.in_main is not None
-            return "there is one elsewhere" if is_limited else "it is an input or a constant, not a node"
+        nodes = {ref.node.name for ref in self._index.nodes() if ref.node.name}
+        if value.text in names | nodes:
+            return "there is one elsewhere"
         if operators := [ref for ref in self._index.nodes() if ref.node.op_type == value.text]:
             return f"`op:{visible(value.text)}` finds the {counted(len(operators), 'node')} of this operator"
         if hint := terms.respelled(value.text):
             return hint
-        overview = "`onnxjson show MODEL` shows an overview, selectors such as `op:Conv` find nodes"
-        return suggest(value.text, names) or overview
+        inside = [name for name in nodes if name.startswith(f"{value.text}/")]
+        if len(inside) > 1:
+            return f"`'{visible(value.text)}/*'` finds what is in it"
+        names = names if of_tensors else names | nodes
+        longer = sorted([name for name in names if len(value.text) > 3 and value.text in name], key=len)
+        containing = "it is a part of " + listed([f'"{visible(name)}"' for name in longer]) if longer else ""
+        overview = "`onnxjson show MODEL 'op:*'` lists all nodes and their outputs"
+        return suggest(value.text, names) or containing or overview
 
     def _near_term(self, term: terms.Term) -> str:
         if not term.key:
@@ -336,7 +354,8 @@ class _Search:
             texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"
-        return suggest(term.value.text, texts) or _some("values", texts)
+        near = suggest(term.value.text, texts)
+        return re.sub(r'"(\w[^"]*")', rf'"{term.key}:\1', near) or _some("values", texts)
 
 
 class _Way(NamedTuple):

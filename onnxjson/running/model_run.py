@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
@@ -164,6 +164,10 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
         """Outputs of the first run as numpy arrays, lists of them, and dictionaries."""
         return {name: as_array(value) for name, value in self.outputs.items()}
 
+    def __getitem__(self, name: str) -> Any:
+        """An output of the first run as in `arrays`."""
+        return self.arrays[name]
+
     @property
     def median(self) -> float | None:
         """Median time in seconds; None if nothing was timed."""
@@ -185,7 +189,7 @@ def percentile(times: Sequence[float], share: float) -> float | None:
 
 def run(
     model: Model | str | Path,
-    inputs: "Mapping[str, NDArray[Any] | Value] | None" = None,
+    inputs: "Mapping[str, NDArray[Any] | Value] | Sequence[NDArray[Any]] | NDArray[Any] | None" = None,
     *,
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
@@ -199,7 +203,8 @@ def run(
 
     Args:
         model: the model, or its file.
-        inputs: numpy arrays, lists of them for sequences, or tensors; missing inputs get random values.
+        inputs: numpy arrays, lists of them for sequences, or tensors, by name; an array, or a list of arrays, is for
+            the first inputs; missing inputs get random values.
         seed: seed of random values.
         dims: sizes of open dimensions, by name; 1 by default.
         settings: level of optimization, threads, providers.
@@ -214,7 +219,7 @@ def run(
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: its file cannot be read as a model.
     """
     loaded, path = model_and_file(model)
-    given = {name: as_value(value) for name, value in (inputs or {}).items()}
+    given = {name: as_value(value) for name, value in _by_name(loaded, inputs).items()}
     result = run_cases(
         loaded,
         None if path is None else path.parent,
@@ -232,6 +237,17 @@ def run(
     if result.problem:
         raise EvaluationError(result.problem)
     return result
+
+
+def _by_name(model: Model, inputs: Any) -> Mapping[str, Any]:
+    """Return values by the names of inputs; one array, or a list of arrays, is for the first inputs."""
+    if inputs is None or isinstance(inputs, Mapping):
+        return inputs or {}
+    arrays = [inputs] if hasattr(inputs, "dtype") else list(inputs)
+    names = list(free_inputs(model))
+    if len(arrays) > len(names):
+        raise FeedError(f"{counted(len(arrays), 'array')} given, but the model has {counted(len(names), 'input')}")
+    return dict(zip(names, arrays, strict=False))
 
 
 def run_cases(

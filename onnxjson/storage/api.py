@@ -12,7 +12,7 @@ from onnxjson.codecs import text_file
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import MissingFileError, MissingInputError, WeightsMissingError
+from onnxjson.model.errors import MissingFileError, MissingInputError, OutputError, WeightsMissingError
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
 from onnxjson.storage.external_files import copy_files, left_behind, locations
@@ -59,9 +59,10 @@ def load(
 
 def model_and_file(model: Model | str | Path) -> tuple[Model, Path | None]:
     """Return a model, loaded from its file if that is given, and the file of its external data, if it is known."""
-    if isinstance(model, Model):
-        return model, file_of(model)
-    return load(model), Path(model)
+    if isinstance(model, str | os.PathLike):
+        return load(model), Path(model)
+    _require_model(model)
+    return model, file_of(model)
 
 
 def save(
@@ -78,7 +79,7 @@ def save(
         model: the model.
         path: the file.
         format: "onnx", "json" or "protojson"; by default the ending decides: ``.onnxjson`` is proto-JSON (as for onnx),
-            any other ``.json`` the text onnxjson/1, all else the binary.
+            any other ``.json`` the text onnxjson/1, ``.onnx`` and ``.pb`` the binary; others need `format`.
         weights: the form of tensors of more than 64 elements in the text: "inline" as base64, "blobs" each in a file
             of the folder `blobs`, "digest" as their sha256 only, "keep" as they were read.
         blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` by default.
@@ -88,6 +89,7 @@ def save(
 
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
+        OutputError: the ending is unknown, and `format` is not given.
         OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
         ChangedUnderneathError: a file that contains tensors of `model` was changed since it was loaded.
         EncodeError, LimitError: the form cannot represent the model.
@@ -130,6 +132,9 @@ def _save(
 ) -> None:
     _require_word(form, (None, *get_args(Format)), "format")
     _require_word(weights, get_args(WeightsMode), "weights")
+    if form is None and not str(path).lower().endswith((*files.KNOWN_ENDINGS, ".ort")):
+        endings = ", ".join(files.KNOWN_ENDINGS)
+        raise OutputError(f"{visible(str(path), None)} has none of the endings {endings}; add format='onnx' or 'json'")
     files.save(model, path, form, weights=weights, blobs=None if blobs is None else str(blobs))
 
 
@@ -249,7 +254,8 @@ def _onnx_ir() -> Any:
 
 def _require_model(model: object) -> None:
     if not isinstance(model, Model):
-        hint = "; convert it with from_proto" if _proto_name(model) == "onnx.ModelProto" else ""
+        hint = "; write its .model" if hasattr(type(model), "model") else ""
+        hint = "; convert it with from_proto" if _proto_name(model) == "onnx.ModelProto" else hint
         raise TypeError(f"expected an onnxjson.Model, not {type(model).__name__}{hint}")
 
 

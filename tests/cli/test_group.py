@@ -76,7 +76,7 @@ def test_wrong_command_names_the_nearest() -> None:
         ("compare", "`onnxjson diff` or `onnxjson verify`"),
         ("rename", "`onnxjson rewrite rename`"),
         ("infer-shapes", "`onnxjson rewrite infer-shapes`"),
-        ("onnxsim", "`onnxjson optimize -p onnxsim`"),
+        ("onnxsim", "`onnxjson optimize MODEL -p onnxsim -o OUT`"),
         ("m.onnx", "`onnxjson show m.onnx`, `onnxjson tui m.onnx` or `onnxjson edit m.onnx`"),
     ],
 )

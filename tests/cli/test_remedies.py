@@ -312,7 +312,7 @@ PATTERNS = {
     ),
     "no match": Mistake(
         "onnxjson rewrite replace-pattern exported.onnx 'Relu($x)' '$x' -o new.onnx",
-        "`onnxjson find MODEL '(.*)' --why` shows what nearly does",
+        "`(onnxjson find .*)` shows what nearly does",
         f"{FIND} 'LeakyRelu($x)' --why",
     ),
 }

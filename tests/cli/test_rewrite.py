@@ -151,7 +151,7 @@ def test_what_is_there_already_leaves_the_file_alone(binary: Path) -> None:
     ("words", "code", "says"),
     [
         ("set-atribute", 2, 'there is no edit "set-atribute"; did you mean "set-attribute"'),
-        ("set-attribute M op:LeakyRelo alpha 1 -i", 2, 'no node has op:LeakyRelo; did you mean "LeakyRelu"?'),
+        ("set-attribute M op:LeakyRelo alpha 1 -i", 2, 'no node has op:LeakyRelo; did you mean "op:LeakyRelu"?'),
         ("set-attribute M op:LeakyRelu alhpa 1 -i", 65, 'has no attribute "alhpa"; did you mean "alpha"?'),
         ("set-attribute M op:LeakyRelu alpha 1", 2, "-o OUT for a file, or -i to change MODEL itself"),
         ("set-attribute M op:LeakyRelu alpha 1 -i -o x", 2, "choose one of them"),

@@ -72,7 +72,7 @@ def test_word_behind_two_dashes_is_never_a_file(binary: Path) -> None:
     ("selector", "message"),
     [
         ("fc.wieght", 'nothing is called "fc.wieght"; did you mean "fc.weight"'),
-        ("op:Cnov", 'no node has op:Cnov; did you mean "Conv"?'),
+        ("op:Cnov", 'no node has op:Cnov; did you mean "op:Conv"?'),
         ("@/graph/node/9", "/graph/node has 6 members, 0 to 5"),
         ("@/graph", "@/graph is a Graph; the address of a node or tensor is expected"),
     ],

@@ -132,7 +132,7 @@ def test_texts_tensors_and_new_attributes_are_set() -> None:
         ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected a whole number'),
         ("set-attribute op:Conv pads '{\"FLOATS\": [1]}'", '"pads" of Conv is INTS, but the value is FLOATS'),
         ("set-attribute op:LeakyRelu alpha 1e39", "value: "),
-        ("set-attribute op:Convv pads [1]", 'no node has op:Convv; did you mean "Conv"?'),
+        ("set-attribute op:Convv pads [1]", 'no node has op:Convv; did you mean "op:Conv"?'),
         ("remove-attribute op:Conv padz", '/graph/node/0 has no attribute "padz"; did you mean "pads"?'),
         ("remove-attribute '*' foo", 'none of the 6 nodes has an attribute "foo"; there are'),
     ],

@@ -57,6 +57,24 @@ _TEXTS: Final = ("text", "choice", "size")
 """Forms of parameters that are a text."""
 
 
+_MEANT: Final = {
+    "float16": "fp16 half to-fp16 convert-fp16 to-float16 float16-conversion",
+    "mixed-precision": "amp mixed auto-mixed-precision",
+    "quantize-dynamic": "int8 uint8 quant quantise quantized dynamic-quantization",
+    "quantize-static": "qdq static-quantization calibrate ptq",
+    "quantize-weights": "int4 uint4 matmulnbits",
+    "onnxsim": "simplify simplifier sim fuse fold onnx-simplifier onnx_simplifier fold-constants constant-folding",
+    "onnxslim": "slim onnx-slim",
+    "onnxoptimizer": "onnx-optimizer optimizer",
+    "onnxscript": "onnx-script rewriter",
+    "onnxruntime": "ort onnx-runtime runtime basic extended",
+    "transformers": "gelu attention layernorm layer-norm bert gpt2 fuse-attention fuse-gelu fuse-layernorm",
+    "infer-shapes": "shapes shape-inference",
+    "prune": "dce dead-code cleanup",
+}
+"""Passes by words for them in other programs."""
+
+
 class Option(NamedTuple):
     """One option of a pass."""
 
@@ -171,7 +189,13 @@ def _parse(head: str, inside: str) -> Pass:
         return user.PluginPass(entry=head, options=_free_options(head, inside))
     if "=" in head:
         raise ParameterError(f"{visible(head)} is not a pass; {quote_the_braces(head)}")
-    hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
+    several = [pass_meant(each) for each in head.split(",")]
+    if len(several) > 1 and all(several):
+        hint = f"write -p {' -p '.join(several)}"
+    elif meant := pass_meant(head):
+        hint = f'did you mean "{meant}"?'
+    else:
+        hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
     raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
 
 
@@ -181,6 +205,12 @@ def quote_the_braces(word: str) -> str:
     name = max(names, key=len, default="")
     option = visible(word[len(name) :])
     return f"quote the braces, so that the shell does not expand them: -p '{name or 'NAME'}{{{option}}}'"
+
+
+def pass_meant(word: str) -> str:
+    """Return the pass that a word names, its own name or one of other programs; "" if there is none."""
+    names = [word] if word in NAMES else [name for name, words in _MEANT.items() if word.lower() in words.split()]
+    return names[0] if names else word if word in all_names() else ""
 
 
 def all_names() -> list[str]:
