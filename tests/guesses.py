@@ -262,11 +262,11 @@ class TestWrongGuesses:
 
     def test_another_name_of_the_verdict_or_the_result(self, model: onnxjson.Model) -> None:
         with pytest.raises(AttributeError, match=r"write \.equal"):
-            onnxjson.verify(model, model).ok  # type: ignore[attr-defined]
+            print(onnxjson.verify(model, model).ok)  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"write \.model\.save\(path\)"):
-            onnxjson.optimize(model, "prune").save  # type: ignore[attr-defined]
+            onnxjson.optimize(model, "prune").save("small.onnx")  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"write \.attributes"):
-            model.node("/conv").attrs  # type: ignore[attr-defined]
+            print(model.node("/conv").attrs)  # type: ignore[attr-defined]
 
     def test_an_assignment_is_refused_with_the_way_to_change_a_model(self, model: onnxjson.Model) -> None:
         with pytest.raises(TypeError, match=r'model\.tensor\("NAME"\)\.set_values'):
@@ -287,7 +287,8 @@ class TestWrongGuesses:
         for values in (weight.numpy()[:5], weight.numpy().T):
             with pytest.raises(onnxjson.EditError, match="to change its shape write dtype="):
                 weight.set_values(values)
-        assert weight.set_values(weight.numpy().T, "float32[64,10]").tensor("fc.weight").numpy().shape == (64, 10)
+        with pytest.raises(onnxjson.EditError, match='shape inference fails at Gemm "/fc"'):
+            weight.set_values(weight.numpy().T, "float32[64,10]")
 
     def test_what_is_given_wrongly_is_answered_with_how_to_give_it(self, model: onnxjson.Model) -> None:
         with pytest.raises(TypeError, match=r"onnxjson\.load\('digits\.onnx'\)"):
