@@ -127,7 +127,7 @@ def _read_change(path: Path) -> Patch | Script | PythonScript:
             return read_patch(Patch, source)
         if name.startswith(_SCRIPT):
             return Script.load(path)
-    known = "known formats are onnxjson-patch/1 and onnxjson-rewrite/1"
+    known = "known formats are onnxjson-patch/1, which `onnxjson diff --format patch` writes, and onnxjson-rewrite/1"
     raise DecodeError(f"{path} is not a change: its format is {visible(name)}; {known}; {_ORDER}")
 
 

@@ -63,7 +63,8 @@ class _Found(NamedTuple):
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option(
     "--rules DIR",
-    "Use rules, without PATTERN: builtin, those of the package (default), or those of a file or folder.",
+    "Use rules, without PATTERN: builtin, those of the package (default), one of them by its name, or those of a file "
+    "or folder.",
     is_flag=False,
     flag_value=_BUILTIN,
     type=str,
@@ -144,11 +145,15 @@ def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple
         elif rules is None and (len(given) < 2 or os.path.isfile(given[-1])):
             given, why = [*given, why], _ALL
     if rules is not None:
-        wanted = read_rules(SHIPPED if rules == _BUILTIN else Path(rules))
+        shipped = read_rules(SHIPPED) if rules == _BUILTIN or not os.path.lexists(rules) else []
+        wanted = [each for each in shipped if rules in (_BUILTIN, each.id)] or read_rules(Path(rules))
     elif len(given) < 2 or os.path.isfile(given[-1]):
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:
-        wanted = [Rule(id="", message="", pattern=given.pop())]
+        pattern = given.pop()
+        if pattern.isalpha() and (SHIPPED / f"{pattern.lower()}.json").is_file():
+            output.talk(f"--rules {pattern.lower()} finds several operators that compute this")
+        wanted = [Rule(id="", message="", pattern=pattern)]
         parse(wanted[0].pattern_text)
     if not given:
         raise click.UsageError("name at least one model")

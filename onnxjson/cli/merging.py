@@ -1,6 +1,7 @@
 """``onnxjson merge``, ``conflicts``, ``resolve`` and ``mergetool``: merge two changes of one model."""
 
 import importlib
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -57,6 +58,8 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
         output.wrote(destination)
         return
     reports.show(_lines(destination, merged.model, merged.conflicts), pager=False)
+    way = f"onnxjson resolve {shlex.quote(str(destination))}"
+    output.talk(f"{destination} is no model until they are resolved: {way} --ours, or --theirs; --id N for one")
     ctx.exit(ConflictError.exit_code)
 
 

@@ -227,7 +227,8 @@ def _parse_assignment(text: str) -> tuple[str, str]:
 def _parse_named(text: str) -> tuple[str, str]:
     name, value = _parse_assignment(text)
     if not name:
-        raise click.BadParameter(f"{output.quoted(text)} has no name; write NAME={text}")
+        name, _, value = text.rpartition(":") if "," in text else ("", "", text)
+        raise click.BadParameter(f"{output.quoted(text)} has no name; write {name or 'NAME'}={value.strip('[]')}")
     return name, value
 
 

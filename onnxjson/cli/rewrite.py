@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
+from onnxjson.cli.overview import written
 from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath, Words, path_of
 from onnxjson.editing.applying import run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
@@ -20,6 +21,7 @@ from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.script import parse_edit
 from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, positional, spell_words, texts_of
 from onnxjson.editing.values import plain_value, write_value
+from onnxjson.optimizing.passes.catalogue import pass_meant
 from onnxjson.storage.external_files import files_written
 from onnxjson.storage.files import Loaded
 
@@ -131,6 +133,13 @@ class RewriteGroup(options.Group):
         if len(args) > 1 and args[1] in NAMES and args[0] not in NAMES:
             ordered = shlex.join([args[1], args[0], *args[2:]])
             raise click.UsageError(f"the edit comes before the model: onnxjson rewrite {ordered}", ctx)
+        if args[0] not in NAMES and _looks_like_model(args[0]):
+            raise click.UsageError(
+                f"the edit comes before the model: onnxjson rewrite EDIT {shlex.join(args[:1])}", ctx
+            )
+        if args[0] not in NAMES and (name := pass_meant(args[0])):
+            line = written(f"onnxjson optimize MODEL -p {name} -o OUT", args[1:])
+            raise click.UsageError(f"{args[0]} is not an edit; write `{line}`", ctx)
         if not args[0].startswith("-"):
             edit_named(args[0])
         return super().resolve_command(ctx, args)

@@ -4,6 +4,7 @@
 `onnxjson.merging.resolving` resolves them; `onnxjson.codecs.reading.model` reads them from a text.
 """
 
+import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -46,9 +47,10 @@ def refuse_conflicts(conflicts: Sequence[Conflict], file: str) -> None:
     count = len({conflict.id for conflict in conflicts})
     places = [visible(conflict.at) or "the whole model" for conflict in conflicts]
     shown = listed(places, _SHOWN)
+    quoted = f" {visible(shlex.quote(file), None)}" if file else ""
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
     raise ConflictError(
-        f"{name} contains {number} of a merge, at {shown}; see them with `onnxjson conflicts`, "
-        "resolve them with `onnxjson resolve`",
+        f"{name} contains {number} of a merge, at {shown}; see them with `onnxjson conflicts{quoted}`, "
+        f"resolve them with `onnxjson resolve{quoted} --ours` or --theirs",
         conflicts,
     )

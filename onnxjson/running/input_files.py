@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_format import fields, size_text
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.model.display import counted, listed, visible
+from onnxjson.model.display import counted, listed, suggest, visible
 from onnxjson.model.document import Model, Tensor, Type
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, OnnxJsonError, WireError
@@ -210,7 +210,10 @@ def given_sets(model: Model, words: Sequence[str]) -> list[DataSet]:
         elif path.is_dir():
             folders += data_sets(path)
         elif not os.path.lexists(path) and ".npz:" not in word:
-            raise MissingInputError(f"'{visible(word, None)}' does not exist")
+            if mark and os.path.lexists(rest):
+                hint = suggest(name, types) or f"inputs are {listed([visible(each) for each in types], 5)}"
+                raise FeedError(f'there is no input "{visible(name)}"; {hint}')
+            raise MissingInputError(f"'{visible(word, None)}' does not exist; without --input, values are random")
         elif path.suffix == ".npz":
             given.update(read_archive(path, {**free, **types}))
         else:

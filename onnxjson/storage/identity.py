@@ -1,10 +1,12 @@
 """Identity of an opened file, so that a save can tell whether it is still that file; SHA-256 of files and streams."""
 
+import difflib
 import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +21,9 @@ else:
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+_MOST_NAMES: Final = 1000
+"""Maximum number of files among which a similar name is looked for."""
 
 THREAD_FROM: Final = 32 * 1024 * 1024
 """Bytes that are hashed before a thread is started."""
@@ -130,12 +135,22 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
     if isinstance(error, ValueError):
         return MissingInputError(f"{name} does not exist: it is not a valid file name")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return MissingInputError(f"{name} does not exist")
+        return MissingInputError(f"{name} does not exist{_alike(path)}")
     if isinstance(error, IsADirectoryError):
-        return MissingInputError(f"{name} is a folder; a file is expected")
+        return MissingInputError(f"{name} is a folder; a file is expected, such as {name.rstrip('/')}/*.onnx")
     if isinstance(error, PermissionError):
         return AccessDeniedError(f"{name} may not be read: {error.strerror}")
     return FileError(f"{name} cannot be read: {error.strerror}")
+
+
+def _alike(path: Path) -> str:
+    """The end of the message about a file that does not exist: models beside it with a similar name."""
+    with suppress(OSError, ValueError):
+        names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
+        models = {each.partition(".onnx")[0]: each for each in names if ".onnx" in each}
+        near = difflib.get_close_matches(path.name.partition(".onnx")[0], models, n=1, cutoff=0.75)
+        return f'; did you mean "{visible(str(path.with_name(models[near[0]])))}"?' if near else ""
+    return ""
 
 
 class StreamHash:
