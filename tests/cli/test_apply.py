@@ -127,7 +127,7 @@ def test_what_is_no_change_is_refused_by_what_it_is(binary: Path, text: Path, ch
     assert result.exit_code == 65
     assert "it is not JSON; the order is onnxjson apply CHANGE MODEL" in result.stderr
     assert (
-        "its format is onnxjson/1; known formats are onnxjson-patch/1 and onnxjson-rewrite/1"
+        "its format is onnxjson/1; known formats are onnxjson-patch/1, which `onnxjson diff --format patch` writes"
         in run("apply", text, binary, "-i").stderr
     )
     change.write_text('{"format": "onnxjson-patch/1", "operations": [{"set": "/domian", "new": ""}]}')
