@@ -100,6 +100,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _save_model(folder / "m.onnx", lambda *shape: random.standard_normal(shape).astype(numpy.float32))
     numpy.save(folder / "x.npy", random.standard_normal((1, 3, 8, 8)).astype(numpy.float32))
     numpy.save(folder / "weights.npy", numpy.ones(4, numpy.float32))
+    numpy.save(folder / "bias.npy", numpy.ones(10, numpy.float32))
     (folder / "weights.b64").write_text("AAAA" * 666 + "AAA=")
     printed = run(f"set -e\n{textwrap.dedent(SETUP)}\necho done", folder)
     assert printed.endswith("done\n"), printed
