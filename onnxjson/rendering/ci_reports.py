@@ -163,9 +163,9 @@ def headline(result: GateResult) -> str:
         if number
     ]
     text = f"{counted(len(result.models), 'model')} changed" + (f": {', '.join(facts)}" if facts else "")
-    if not bad:
-        return f"{text}. The check passes."
-    return f"{text}. The check fails" + ("." if is_single else f" for {bad:,}.")
+    return (
+        f"{text}." if not bad else f"{text}. The check fails." if is_single else f"{text}. The check fails for {bad:,}."
+    )
 
 
 def urgency(each: ModelResult) -> tuple[bool, bool]:
@@ -202,7 +202,7 @@ def row_words(model: ModelResult, changes: Sequence[Words]) -> list[Words]:
     """Return the status of a model unless it is changed, its first changes, and the number of the others."""
     shown = list(changes[:IN_ROW])
     if len(changes) > IN_ROW:
-        shown.append((Part(f"and {len(changes) - IN_ROW:,} more"),))
+        shown.append((Part(f"and {len(changes) - IN_ROW:,} more, below"),))
     if model.status != "changed":
         return [(Part(model.status),), *shown]
     is_compared = model.before is not None and model.after is not None
