@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, picture_bytes, written
+from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, picture_bytes, printed, sheets, written
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -72,3 +72,21 @@ def test_nothing_is_wider_than_the_window(page: Path, width: int) -> None:
 def test_the_page_is_dark_where_the_reader_wants_it(page: Path) -> None:
     papers = [written(opened(page, script=OVERFLOW, dark=dark), "paper") for dark in (False, True)]
     assert papers == ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]
+
+
+UNFOLD = """
+  for (let step = 0; step < 60; step++)
+    for (const key of ["ArrowDown", "ArrowRight"]) tree.dispatchEvent(new KeyboardEvent("keydown", { key }));
+"""
+
+
+def test_all_unfolded_rows_are_printed_whole_on_white_without_controls(page: Path) -> None:
+    count = "document.documentElement.dataset.rows = `${rows.children.length} of ${shown.length}`;"
+    for script in ("", UNFOLD):
+        document = printed(page, f'{script}dispatchEvent(new Event("beforeprint"));{count}{OVERFLOW}')
+        assert [written(document, name) for name in ("cut", "wide", "controls")] == ["", "", ""]
+        assert written(document, "paper") == "rgb(255, 255, 255)"
+        rows, _, total = written(document, "rows").partition(" of ")
+        assert rows == total
+    assert int(total) > 60
+    assert sheets(page) == 2
