@@ -32,13 +32,15 @@ def opened(page: Path, width: int = 1280, script: str = "", *, dark: bool = Fals
 SHEET: Final = 688  # width of A4 in CSS pixels, without margins of 1.4 cm
 
 
-def printed(page: Path, script: str = "") -> str:
-    """Return the document of a page laid out as a printer does, on A4, by a reader who has dark pages on the screen."""
-    text = page.read_text(encoding="utf-8")
-    copy = page.with_name(f"printed-{page.name}")
-    text = text.replace("@media print", "@media all").replace("@media screen", "@media not all")
-    copy.write_text(text, encoding="utf-8")
-    return opened(copy, SHEET, f'dispatchEvent(new Event("beforeprint"));{script}', dark=True)
+def printed(page: Path, script: str, before: str = "") -> str:
+    """Return the document of a page laid out on A4, for a reader of dark pages; `before` runs on the screen."""
+    style = """
+      dispatchEvent(new Event("beforeprint"));
+      for (const style of document.querySelectorAll("style"))
+        style.textContent = style.textContent.replaceAll("@media print", "@media all")
+          .replaceAll("@media screen", "@media not all");
+    """
+    return opened(page, SHEET, before + style + script, dark=True)
 
 
 def sheets(page: Path) -> int:

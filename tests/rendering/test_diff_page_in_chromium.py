@@ -66,7 +66,7 @@ def test_a_diff_is_printed_on_white_without_controls_and_folded_tables(pages: di
     script = """
       const after = name => getComputedStyle(document.querySelector(name)).breakAfter;
       const headings = ["h1", "h2", "h3", "summary", "article > header"].map(after);
-      const tables = [...document.querySelectorAll(".nodes")].filter(each => each.checkVisibility());
+      const tables = [...document.querySelectorAll("details:has(> .nodes)")].filter(each => each.checkVisibility());
       const folded = [...document.querySelectorAll("article details")].filter(each => !each.open);
       document.documentElement.dataset.breaks = [...new Set(headings), tables.length, folded.length].join(" ");
     """
