@@ -341,6 +341,10 @@ def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
     page = (tmp_path / "out" / "gate.html").read_text()
     rows, _, section = page.partition("<section")
     assert all('<p class="verdict bad">outputs differ in ' in part for part in (rows, section))
+    assert "**breaking**: output `y` renamed to ``y" in text
+    assert (
+        "<br><b>compatible</b>: input <code>x</code>: axis 0 <code>1</code> -&gt; <code>N</code><br>and 1 more" in page
+    )
     (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
     assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
 

@@ -136,7 +136,7 @@ def _texts(base: Path, target: Path) -> dict[str, str]:
 def _agree(texts: dict[str, str]) -> int:
     """Assert that all forms state one total, and the numbers of kinds that add up to it; return it."""
     summary = json.loads(texts["json"])["summary"]
-    total, quiet = summary["changes"], summary["without_effect"]
+    total, quiet = int(summary["changes"]), int(summary["without_effect"])
     stated = f"{total:,} change{'s' * (total != 1)}" + f", {quiet:,} without effect" * bool(quiet)
     kinds = Counter(summary["events"])
     assert kinds.total() == total
