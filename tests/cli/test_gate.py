@@ -267,7 +267,8 @@ def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
     page = (folder / "out" / "gate.html").read_text()
     assert page.index("✗ <a") < page.index("⚠ <a")
     text = (folder / "out" / "gate.md").read_text()
-    assert re.search('⚠️ differ in . of 3 runs with N = [0-9, ]+: `"probabilities" by up to [0-9.e-]+, [0-9.e-]+ % of the', text)
+    differs = 'differ in . of 3 runs with N = [0-9, ]+: `"probabilities" by up to [0-9.e-]+, [0-9.e-]+ % of the'
+    assert re.search(f"⚠️ {differs}", text)
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0.001")
     assert "❔ not compared: " in (folder / "out" / "gate.md").read_text()
