@@ -192,7 +192,10 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
 def _amount(size: float, compared: Comparison | None) -> str:
     """``0.0111, 4 % of the largest value``, or the difference alone if nothing is known of the values of the base."""
     scale = None if compared is None else compared.scale
-    return f"{size:.3g}, {100 * size / scale:.2g} % of the largest value" if scale else f"{size:.3g}"
+    if not scale:
+        return f"{size:.3g}"
+    share = 100 * size / scale
+    return f"{size:.3g}, {share:{',.0f' if share >= 10 else '.2g'}} % of the largest value"
 
 
 def _scales(result: Verification) -> list[float]:

@@ -128,7 +128,7 @@ def test_versions_of_all_dependencies_are_pinned() -> None:
 
 def test_time_for_outputs_is_an_input(repository: Path) -> None:
     _, _, outputs, _ = _run_gate(repository, base="main", **{"verify-seconds": "0"})
-    assert "outputs not compared" in Path(outputs["comment"]).read_text()
+    assert "Outputs were not compared." in Path(outputs["comment"]).read_text()
 
 
 def test_page_names_every_output() -> None:
