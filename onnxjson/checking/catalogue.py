@@ -61,6 +61,7 @@ RULES: Final = (
     Rule("ONJ209", "warning", "graph", 'value_info is about "{}", which does not exist', c.stale_types, "remove it"),
     Rule("ONJ210", "error", "graph", '"{}" has two stated types', c.repeated_types, "keep one"),
     Rule("ONJ212", "off", "value", "an input or output is {}", e.wide_interface, "some devices have no 64-bit types"),
+    Rule("ONJ213", "error", "Conv", "the bias has {} elements for {} channels", e.other_bias),
     # opset
     Rule("ONJ301", "warning", "model", "the operator set has version {}; 13 is the oldest that tools test",
          lambda m: 0 < m.opsets.get("", 0) < 13 and m.opsets[""], "convert-opset converts it"),

@@ -107,6 +107,14 @@ def not_finite(site: NodeSite) -> object:
     return None
 
 
+def other_bias(site: NodeSite) -> object:
+    """Return the sizes of a bias and of the channels that a Conv computes, where both are known and different."""
+    weights, bias = site.shape(1), site.shape(2)
+    if not weights or not bias or not (isinstance(weights[0], int) and isinstance(bias[0], int)):
+        return None
+    return (bias[0], weights[0]) if bias[0] != weights[0] else None
+
+
 def clip_limits(site: NodeSite) -> object:
     low, high = site.attributes.get("min"), site.attributes.get("max")
     if site.opset >= 11:

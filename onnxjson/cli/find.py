@@ -54,7 +54,7 @@ class _Found(NamedTuple):
 @options.command("find")
 @click.argument("words", metavar="MODEL... PATTERN", nargs=-1, type=Words())
 @options.option(
-    "--why SELECTOR",
+    "--why [SELECTOR]",
     "Show the nearest misses; with SELECTOR, only those at nodes that it selects.",
     is_flag=False,
     flag_value=_ALL,
@@ -62,7 +62,7 @@ class _Found(NamedTuple):
 @options.option("--count", "Print only the number of matches of each model; with --rules, of each rule.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option(
-    "--rules DIR",
+    "--rules [RULES]",
     "Use rules, without PATTERN: builtin, those of the package (default), one of them by its name, or those of a file "
     "or folder.",
     is_flag=False,

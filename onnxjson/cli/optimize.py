@@ -127,7 +127,7 @@ class _Verification(NamedTuple):
             if self.bisect:
                 with output.working(f"bisecting {culprit.made.name}"):
                     part = checks.part(pipeline, culprit.made, path.parent)
-                where = "its parts cannot be separated" if part.name is None else (
+                where = "the pass cannot be split into parts" if part.name is None else (
                     f"among its {output.counted(part.parts, 'part')}, the outputs are right before "
                     f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
                 )  # fmt: skip
@@ -197,7 +197,7 @@ class _Change:
             if doubt:
                 output.warn(f"{path}: not verified: {doubt}; `onnxjson verify` compares on other inputs, with --input")
             else:
-                self._talk(path, "verified: the outputs are equal")
+                self._talk(path, "verified: the outputs are equal within the tolerance of their dtype")
         result = model if after is inside.model else inside.restored(after)
         write = functools.partial(files_written, adjacent)
         return changing.Changed(

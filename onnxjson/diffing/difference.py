@@ -87,7 +87,7 @@ class Diff(ReportedPage):
         self._context = context
 
     def __repr__(self) -> str:
-        return f"<Diff: {counted(len(self.events), 'event')}>" if self.events else "<Diff: nothing differs>"
+        return f"<Diff: {counted(len(self.events), 'change')}>" if self.events else "<Diff: nothing differs>"
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)

@@ -154,7 +154,7 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
         changed = counted(merged["changed"], "node")
         counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
     doubts = require_same_results(model, result, folder, worker())
-    return NewModel(result, (f"{counts}; redefined by opset {version}: {_operators(nodes, _SHOWN)}", *doubts))
+    return NewModel(result, (f"{counts}; now defined by opset {version}: {_operators(nodes, _SHOWN)}", *doubts))
 
 
 def _by_converter(model: Model, version: int, folder: Path | None, merged: Counts) -> Model:

@@ -183,7 +183,7 @@ class Recorder:
             try:
                 return _together(self._pipeline.parts(passed), passed.after)
             except PassError as error:
-                notes.append(f"its parts cannot be separated: {error}")
+                notes.append(f"recorded as one step, because its parts do not run one by one: {error}")
         return [("", passed.after)]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.rendering.tables import Line, Span, paragraph, table
 from onnxjson.rendering.values import picked
 from onnxjson.running.comparisons import EXACT, Comparison, Tolerance
@@ -95,7 +95,8 @@ def _headline(verification: Verification) -> Span:
         return Span(f"{verification.doubt} in {counted(runs, 'run')}", "bad")
     if all(run.verdict == "equal" for run in verification.runs):
         return Span(f"the same values in {runs:,} of {counted(runs, 'run')}", "good")
-    return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
+    limits = listed(list(dict.fromkeys([tolerance_text(each.tolerance) for each in verification.outputs])), 1)
+    return Span(f"equal within the tolerance ({limits}) in {runs:,} of {counted(runs, 'run')}", "good")
 
 
 def _problem_lines(verification: Verification, width: int) -> Iterator[Line]:
@@ -144,7 +145,7 @@ def _row(output: OutputResult) -> tuple[str, ...]:
         output.dtype,
         f"{output.failed:,} of {output.compared:,}",
         _short(worst.largest_absolute),
-        _short(worst.largest_relative),
+        "-" if worst.largest_absolute and not worst.largest_relative else _short(worst.largest_relative),
         "-" if ulp is None else f"{ulp:,}" if ulp < 10**6 else f"{ulp:.1e}",
         "-" if floor is None else f"{floor:.6f}",
     )
@@ -171,8 +172,9 @@ def _worst_text(output: OutputResult, worst: Comparison) -> str:
 
 def tolerance_text(tolerance: Tolerance) -> str:
     """Return a tolerance as text."""
-    limits = (tolerance.relative, " of the element"), (tolerance.of_scale, " of the largest"), (tolerance.absolute, "")
-    return " + ".join([f"{value:g}{of}" for value, of in limits if value]) or "nothing"
+    limits = (tolerance.relative, "their value"), (tolerance.of_scale, "the largest value")
+    texts = [f"{value * 100:g} % of {of}" for value, of in limits if value]
+    return " plus ".join([*texts, *([f"{tolerance.absolute:g}"] if tolerance.absolute else [])]) or "nothing"
 
 
 def location_lines(location: Location, width: int) -> Iterator[Line]:

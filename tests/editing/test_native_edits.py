@@ -68,7 +68,7 @@ def test_conversion_changes_the_nodes_that_became_others_and_nothing_else() -> N
     assert msgspec.structs.replace(after, graph=before.graph, opset_import=before.opset_import) == before
     assert [(each.domain, each.version) for each in after.opset_import] == [("", 13), ("local", 1)]
     assert result.outcomes[0].notes == (
-        "1 node changed, 1 added, 0 removed; redefined by opset 13: Relu (1), Squeeze (1)",
+        "1 node changed, 1 added, 0 removed; now defined by opset 13: Relu (1), Squeeze (1)",
     )
 
 

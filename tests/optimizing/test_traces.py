@@ -100,7 +100,7 @@ def test_what_cannot_be_told_apart_is_said_and_the_pass_is_one_part(monkeypatch:
     monkeypatch.setattr(Pipeline, "parts", fail)
     trace, _ = traced(convolution(), "onnxruntime")
     assert names(trace) == [""]
-    assert trace.steps[0].notes[-1] == "its parts cannot be separated: it crashed"
+    assert trace.steps[0].notes[-1] == "recorded as one step, because its parts do not run one by one: it crashed"
 
 
 def test_a_pass_that_fails_or_changes_nothing_has_no_parts(tmp_path: Path) -> None:
