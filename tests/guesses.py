@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -90,7 +91,13 @@ class TestLook:
         assert sum(tensor.numpy().size for tensor in model.initializers.values()) == 690
 
     def test_look_at_it_in_a_notebook(self, model: onnxjson.Model) -> None:
-        results = [model, model.select("op:Conv"), model.outline(), onnxjson.check(model), onnxjson.run(model)]
+        results: list[Any] = [
+            model,
+            model.select("op:Conv"),
+            model.outline(),
+            onnxjson.check(model),
+            onnxjson.run(model),
+        ]
         for result in results:
             assert len(repr(result)) <= 120
             assert "<" in result._repr_html_()
@@ -292,7 +299,7 @@ class TestWrongGuesses:
 
     def test_what_is_given_wrongly_is_answered_with_how_to_give_it(self, model: onnxjson.Model) -> None:
         with pytest.raises(TypeError, match=r"onnxjson\.load\('digits\.onnx'\)"):
-            onnxjson.Model("digits.onnx")  # type: ignore[misc, call-arg]
+            onnxjson.Model("digits.onnx")  # type: ignore[arg-type]
         with pytest.raises(onnxjson.OutputError, match=r"none of the endings .*; add format="):
             model.save("digits.txt")
         with pytest.raises(onnxjson.ParameterError, match="no pass is named"):

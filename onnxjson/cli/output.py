@@ -479,9 +479,10 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
         return f"{name} has no value; write {name} {metavar}" if "requires an argument" in error.message else ""
     words = typed[context.command_path.count(" ") :]
     advice = meant_by_option(name, options, context.command.name or "", words)
-    if isinstance(error, click.NoSuchOption):
-        error.possibilities = difflib.get_close_matches(name, options, cutoff=0.75)
-    return f"there is no option {name}; {advice}" if advice else ""
+    if advice:
+        return f"there is no option {name}; {advice}"
+    near = " or ".join([repr(each) for each in difflib.get_close_matches(name, options, cutoff=0.75)])
+    return f"No such option {name!r}" + (f". Did you mean {near}?" if near else "")
 
 
 def _missing(error: click.ClickException, context: click.Context | None) -> str:

@@ -150,10 +150,13 @@ class Place(Guessed, NodeChanges):
 
     __slots__ = ("_model", "_position", "_record", "_scope", "editor")
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in Place.__slots__:
-            refuse_assignment(self, name, value)
-        object.__setattr__(self, name, value)
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Set a field of the place itself; anything else is refused with how to change the model."""
+            if name not in Place.__slots__:
+                refuse_assignment(self, name, value)
+            object.__setattr__(self, name, value)
 
     def __init__(self, editor: Editor, ref: NodeRef) -> None:
         self.editor = editor

@@ -245,8 +245,8 @@ def set_elements(workspace: Workspace, selector: str, values: object, dtype: str
     if array.shape not in (dims, (math.prod(dims),)):
         shapes = [",".join(map(str, shape)) for shape in (array.shape, dims)]
         way = f'to change its shape write dtype="{DATA_TYPE_NAMES[kind.data_type]}[{shapes[0]}]"'
-        reason = f"{visible(ref.name)}: the array has the shape [{shapes[0]}], the constant [{shapes[1]}]; {way}"
-        raise EditError(f"{edit}: {reason}", ref.address, reason=reason)
+        what = f"{visible(ref.name)}: the array has the shape [{shapes[0]}], the constant [{shapes[1]}]"
+        raise EditError(f"{edit}: {what}; {way}", ref.address)
     array = array.reshape(dims)
     encode = partial(numpy_constants.from_array, array, kind, lossy=lossy or not hasattr(values, "dtype"))
     return _put(workspace, ref, old, encode, edit)

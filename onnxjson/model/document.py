@@ -322,4 +322,4 @@ class Model(ModelMethods, Record, frozen=True, gc=False):
     configuration: tuple[DeviceConfiguration, ...] = ()
 
 
-Record.__setattr__ = refuse_assignment  # type: ignore[method-assign, assignment]  # msgspec sets its own in each class
+Record.__setattr__ = refuse_assignment  # type: ignore[method-assign]  # msgspec sets its own in each class
