@@ -132,7 +132,7 @@ def _save(
 ) -> None:
     _require_word(form, (None, *get_args(Format)), "format")
     _require_word(weights, get_args(WeightsMode), "weights")
-    if form is None and not str(path).lower().endswith((*files.KNOWN_ENDINGS, ".ort")):
+    if form is None and not str(path).lower().endswith((*files.KNOWN_ENDINGS, ".ort", ".safetensors")):
         endings = ", ".join(files.KNOWN_ENDINGS)
         raise OutputError(f"{visible(str(path), None)} has none of the endings {endings}; add format='onnx' or 'json'")
     files.save(model, path, form, weights=weights, blobs=None if blobs is None else str(blobs))

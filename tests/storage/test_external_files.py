@@ -718,7 +718,7 @@ def test_the_file_of_a_compiled_node_goes_along_with_the_model(tmp_path: Path) -
         with pytest.raises(UntrustedError, match="context of node 'npu'"):
             copy_files(_compiled(hostile), tmp_path / "a", tmp_path / "b")
     with pytest.raises(OutputError, match="has tensors of the model"):
-        onnxjson.save(_compiled("m_qnn.bin"), tmp_path / "a" / "m_qnn.bin")
+        onnxjson.save(_compiled("m_qnn.bin"), tmp_path / "a" / "m_qnn.bin", "onnx")
 
 
 def test_files_next_to_a_model_that_moves_are_left_behind(folders: tuple[Path, Path]) -> None:
