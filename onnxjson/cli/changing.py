@@ -125,14 +125,14 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("-i, --in-place", "Change the models themselves, and keep a backup of each."),
         options.option("--dry-run", "Write nothing; show what would change, as `onnxjson diff` does."),
         options.option(
-            "-v, --verbose", "Show every remark and, with --dry-run, every place.", callback=options.be_verbose
+            "-v, --verbose", "Show all remarks and, with --dry-run, all places.", callback=options.be_verbose
         ),
-        *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
+        *([] if "--to" in taken else [options.to("With -o: format of the file; default: by the extension of OUT.")]),
         options.weights_from,
         options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
         convert.with_external,
-        options.option(UnloadableError.option, "Write results that onnxruntime no longer loads, too."),
-        reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
+        options.option(UnloadableError.option, "Also write results that onnxruntime no longer loads."),
+        reports.form_options(("text", "json"), "Format of the report on what was changed and written; default: text."),
         reports.color_options,
     )
 

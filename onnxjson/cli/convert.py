@@ -28,7 +28,7 @@ from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.identity import open_source
 
-with_external: Final = options.option("--with-external", "Copy weights in other files to the folder of OUT.")
+with_external: Final = options.option("--with-external", "Copy external data to the folder of OUT.")
 
 
 class Moves(NamedTuple):
@@ -60,25 +60,26 @@ def _checked(**values: Any) -> Moves:
 
 moves_options: Final = options.gathered(
     options.together(
-        options.option("--internalize", "Move weights from other files into the model."),
-        options.option("--externalize", "Move big tensors to one new data file next to OUT."),
+        options.option("--internalize", "Move external data into the model."),
+        options.option("--externalize", "Move large tensors to one new data file next to OUT."),
         options.option(
             "--threshold SIZE",
             "With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
         ),
         options.option(
             "--tensors NAME",
-            "With --externalize: move only constants of this name, '*.lora_*' for example, of any size.",
+            "With --externalize: move only constants with this name, of any size; wildcards work, such as '*.lora_*'.",
         ),
         options.option(
             "--data-file NAME",
-            "With --externalize: name of the data file, perhaps .safetensors; default: that of OUT with .data.",
+            "With --externalize: name of the data file, which may end in .safetensors; default: the name of OUT plus "
+            ".data.",
             "data_name",
         ),
         options.option("--shard-size SIZE", "With --externalize: write data files of at most SIZE, such as 5G."),
         with_external,
         options.trust_links,
-        options.option("--allow-sparse", "Read weights even if most of their file is holes."),
+        options.option("--allow-sparse", "Read weights even if their file is sparse (mostly holes)."),
     ),
     _checked,
     "moves",
@@ -176,7 +177,7 @@ def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
 @options.to()
 @options.option(
     "--weights",
-    "Form of tensors of more than 64 elements in a text: base64, a file for each, or sha256 only.",
+    "How a text stores tensors of more than 64 elements: as base64, in one file each, or as sha256 only.",
     type=click.Choice(["inline", "blobs", "digest"]),
     default="inline",
 )
@@ -199,8 +200,8 @@ def convert_command(
 ) -> None:
     """Convert a model between .onnx, .onnx.json and proto-JSON.
 
-    Without -o, writes next to MODEL with the other ending (m.onnx and m.onnx.json), unless that file exists. The form
-    of MODEL is detected from its content, not from its name.
+    Without -o, writes next to MODEL with the other extension (m.onnx and m.onnx.json), unless that file exists. The
+    format of MODEL is detected from its content, not from its name.
 
     \b
     onnxjson convert m.onnx                      # writes m.onnx.json
@@ -293,18 +294,18 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
 @options.command("fmt")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.option("--check", "Write nothing; list the files that would change and exit 1.", "only_check")
-@options.option("--sort", "Put nodes after those whose outputs they use; others keep their order.", "sorts")
+@options.option("--sort", "Put nodes after the producers of their inputs; other nodes keep their order.", "sorts")
 @options.option("--prune-blobs", "Delete blobs that no text in the folder refers to.", "prunes")
 @options.drop_orphans
-@reports.form_options(("text", "json"), "Form of the report: what was changed; default: text.")
+@reports.form_options(("text", "json"), "Format of the report on what was changed; default: text.")
 @click.pass_context
 def fmt_command(
     ctx: click.Context, /, paths: tuple[Path, ...], *, prunes: bool, form: str | None, **given: bool
 ) -> None:
     """Convert model texts to their canonical form.
 
-    Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file is left
-    alone. The model stays the same, bit for bit, except for the order of nodes with --sort; comments are dropped.
+    Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file stays
+    untouched. The model stays the same, bit for bit, except for the order of nodes with --sort; comments are dropped.
 
     \b
     onnxjson fmt m.onnx.json

@@ -46,8 +46,8 @@ def tui_command(
 ) -> None:
     """Browse and edit a model in the terminal.
 
-    With two models, shows what changed between them. MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository,
-    or the folder of a trace. Without MODEL, offers recent files.
+    With two models, shows what changed between them. MODEL is a .onnx or .onnx.json file, REV:PATH in git, or the
+    folder of a trace. Without MODEL, offers recent files.
 
     \b
     onnxjson tui m.onnx
@@ -285,15 +285,15 @@ def _ask(question: str, letters: str) -> str:
 @reports.with_json
 @click.argument("path", metavar="MODEL", type=FilePath())
 @options.option(
-    "--list", "List the kept versions, newest first, and what changed in each; * is the present one.", "lists"
+    "--list", "List the kept versions, newest first, and what changed in each; * marks the current one.", "lists"
 )
 @options.option("--to N", "Restore version N of --list.", "number", type=click.IntRange(min=1))
 @options.option("--redo", "Restore the next newer version.")
 def undo_save_command(path: Path, *, lists: bool, number: int | None, redo: bool) -> None:
     """Restore a file as it was before its last changes in place.
 
-    Called again, it restores the version before; --redo goes forward again. The present content is kept, so nothing is
-    lost. Works after every command that changes a file in place, even if the file has been deleted since.
+    A second call restores the version before that; --redo goes forward again. The current content is kept too, so
+    nothing is lost. Works after every command that changes a file in place, even if the file has been deleted since.
 
     \b
     onnxjson fmt m.onnx.json

@@ -30,9 +30,9 @@ from onnxjson.rendering.values import as_json
 _SUMMARIES: Final = {
     "show": "Show a summary of each model.",
     "cost": "Show the cost of each model.",
-    "check": "Check models for errors, by rules and by budgets.",
+    "check": "Check models for errors, and against rules and budgets.",
     "find": "Find what matches a pattern of operators.",
-    "convert": "Convert models to another form.",
+    "convert": "Convert models to another format.",
     "fmt": "Convert model texts to their canonical form.",
     "rewrite": "Apply one edit.",
     "apply": "Apply a patch or a script of edits.",
@@ -98,8 +98,8 @@ _TOKENS: Final = "onnxjson.cli.fleet.tokens"
 _own_options: Final = options.together(
     options.several(
         "-o, --output OUT",
-        "A file .jsonl or .parquet gets a row for each model, and an interrupted run is resumed; .md, .html, .json or "
-        ".txt get the summary; a folder gets the models that are written. Repeatable.",
+        "A .jsonl or .parquet file gets one row for each model, and resumes an interrupted run; a .md, .html, .json "
+        "or .txt file gets the summary; a folder gets the models. Can be repeated.",
         "outputs",
         type=click.Path(path_type=Path),
     ),
@@ -107,13 +107,13 @@ _own_options: Final = options.together(
     options.renamed("--out", "-o"),
     options.renamed("--report", "-o"),
     options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
-    options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
+    options.option("--scheduler URL", "Use a Dask cluster, such as tcp://host:8786, instead of this machine."),
     options.timeout("Time limit of one model.", default=600.0, callback=options.refuse_endless),
     options.option(
         "--memory SIZE", "Memory limit of one model (address space); default: its share of this machine, at least 4G."
     ),
-    options.option("--failures N", "Stop when more than N models have failed.", type=click.IntRange(0)),
-    options.option("--retry-failed", "When resuming, also repeat models that failed."),
+    options.option("--failures N", "Stop after more than N models have failed.", type=click.IntRange(0)),
+    options.option("--retry-failed", "When resuming, also retry models that failed."),
 )
 
 
@@ -178,7 +178,7 @@ class FleetCommand(options.Command):
         if self.name not in ("duplicates", None):
             name = {"cost": "show", "rewrite": "rewrite EDIT"}.get(self.name, self.name)
             formatter.write_paragraph()
-            formatter.write_text(f"The options of `onnxjson {name}` work, too.")
+            formatter.write_text(f"The options of `onnxjson {name}` also work.")
 
     def _run(self, words: tuple[str, ...], **given: Any) -> None:
         assert self.name is not None
@@ -209,8 +209,8 @@ def fleet_command() -> None:
     """Run a command over thousands of models.
 
     Models are files, folders, patterns ('models/**/*.onnx'), URLs and patterns of URLs ('s3://bucket/**/*.onnx'),
-    REV:dir of a git repository, or .txt files that list these. Each model runs in a process with limits; a model that
-    crashes or hangs is one failed row. Exits 1 if a model has findings or failed.
+    REV:dir of a git repository, or .txt files that list these. Each model has its own process with limits; a model
+    that crashes or hangs is one failed row. Exits 1 if any model failed or has findings.
 
     \b
     onnxjson fleet check 'models/**/*.onnx' --policy policy.toml -j 2

@@ -114,11 +114,11 @@ def _lines(path: Path, model: Model, conflicts: Sequence[Conflict]) -> list[str]
 @options.several("--id N", "Resolve only this conflict; can be repeated.", "ids")
 @click.pass_context
 def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, ids: tuple[str, ...]) -> None:
-    """Resolve conflicts of a merge with one side.
+    """Resolve conflicts of a merge by choosing one side.
 
-    Without --id, resolves all. When no conflict is left, MODEL is written in the form of its ending, binary or text;
-    then run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Choices may depend on each other: if the
-    resolved model has errors, the file is written, and the exit code is 1.
+    Without --id, resolves all. When no conflict is left, writes MODEL as a binary or a text, by its extension; then
+    run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Choices can depend on each other: if the resolved
+    model has errors, it is still written, and the exit code is 1.
 
     \b
     onnxjson resolve m.onnx --theirs
@@ -157,9 +157,9 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
 def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     """Resolve the conflicts of a merge one by one, in the terminal.
 
-    After `onnxjson git install`, git starts it: git mergetool -t onnxjson. If MODEL has no recorded conflicts, because
-    another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits 0 if no
-    conflict is left in MODEL, 16 if some are, and 1 if the resolved model has errors.
+    After `onnxjson git install`, start it from git: git mergetool -t onnxjson. If MODEL has no recorded conflicts,
+    because another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits
+    0 if no conflict is left in MODEL, 16 if some are, and 1 if the resolved model has errors.
 
     \b
     git mergetool -t onnxjson m.onnx

@@ -70,7 +70,7 @@ def run_command(
 
     Inputs without a value are random, and the same for the same seed: normally distributed numbers, valid indices,
     masks of 0 and 1. With a folder of test data that has output_0.pb ..., compares the outputs and exits 1 if they
-    differ. The model runs in a separate process, so that a crash is only an error message. Times in JSON are in
+    differ. The model runs in a separate process, so a crash is reported as an error. Times in JSON are in
     seconds.
 
     \b

@@ -118,7 +118,7 @@ def _put(workspace: Workspace, changes: Mapping[str, d.Record]) -> None:
 
 
 class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
-    """Set the doc string of the model, or of an element of it.
+    """Set the doc string of the model or of one of its elements.
 
     Select nodes, tensors and graphs by their own parameters, any other element by its address. An empty text removes
     the doc string.
@@ -247,7 +247,7 @@ def _needs(model: d.Model) -> Iterator[tuple[int, str]]:
 
 
 class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-version"):
-    """Set the version of ONNX's format (ir_version); nothing is converted.
+    """Set ir_version, the version of the ONNX format; convert nothing.
 
     A version that is too old for something in the model is refused, with a list of what needs a newer one.
     """

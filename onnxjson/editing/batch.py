@@ -50,7 +50,7 @@ _MOST: Final = 1 << 24
 
 
 class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
-    """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
+    """Set the batch size to a number or a name, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
     of Reshape, Expand and the like, and rows of constants that are the same for each sample. For a symbolic batch,

@@ -20,7 +20,7 @@ __all__ = ["Combine", "Extract"]
 
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
-    """Keep only the part of the model between some values.
+    """Keep only the part of the model between given values.
 
     The model then has exactly the named inputs and outputs, in this order. An input may be any value: the nodes that
     produce it are left out. Outputs in a subgraph are extracted from there; the values that it uses from around it

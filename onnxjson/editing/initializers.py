@@ -28,7 +28,7 @@ _SPARSE_SINCE: Final = 11
 
 
 class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="constants-to-initializers"):
-    """Replace Constant nodes with initializers that have the names of their outputs.
+    """Replace Constant nodes with initializers, named as the outputs of the nodes.
 
     Functions have no initializers, so their nodes stay. Nodes also stay if their value is an output of the graph or
     comes from an attribute of a function. Doc string and metadata of a node move to the initializer.
@@ -142,7 +142,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
 
 
 class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-inputs"):
-    """Replace constants of the main graph with inputs, which the caller must provide; their values can be saved.
+    """Replace constants of the main graph with inputs, which the caller must provide; optionally save their values.
 
     An input with the constant as its default loses the default.
     """

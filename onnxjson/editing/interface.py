@@ -89,7 +89,7 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
 
 
 class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
-    """Make any value an output, with its type; one inside an If, Loop or Scan is passed out through those nodes.
+    """Make any value an output of the model; a value in an If, Loop or Scan is passed out through that node.
 
     For a value in a loop, the output stacks the values of all iterations. If another branch of an If runs, the output
     is empty (zero for a scalar).
@@ -163,7 +163,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
 
 
 class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output"):
-    """Remove an output; its nodes stay unless `prune` is set. At least one output must be left."""
+    """Remove an output, but not the last one; the nodes that compute it stay unless `prune` is set."""
 
     group: ClassVar = "interface"
     words: ClassVar = ("tensor",)

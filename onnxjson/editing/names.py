@@ -118,7 +118,7 @@ def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
 
 
 class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
-    """Name every node that has no name, in all graphs and functions, with names that no other node has."""
+    """Give every unnamed node a unique name, in all graphs and functions."""
 
     group: ClassVar = "nodes"
     examples: ClassVar = ('{"edit": "name-nodes"}',)
@@ -146,7 +146,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
 
 
 class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
-    """Add a prefix to names of tensors and nodes, and to other kinds of names on request."""
+    """Add a prefix to the names of tensors and nodes, or of other kinds of elements."""
 
     group: ClassVar = "names"
     words: ClassVar = ("prefix",)

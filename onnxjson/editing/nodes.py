@@ -122,7 +122,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
 
 
 class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node"):
-    """Replace the operator of nodes; inputs and outputs stay.
+    """Replace the operator of nodes; keep inputs and outputs.
 
     By default the node keeps the attributes that the new operator has as well; the others are reported.
     """

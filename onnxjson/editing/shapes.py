@@ -39,7 +39,7 @@ _MOST_CHANNELS = 4096
 
 
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
-    """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
+    """Set the shapes of inputs, outputs or values; update the types that depend on them.
 
     The target shapes of Reshape nodes are updated. If nodes cannot have the shape, or other sizes for a name in it,
     nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.

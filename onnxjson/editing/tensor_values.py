@@ -154,7 +154,7 @@ def _numpy_index(picks: Sequence[Pick]) -> tuple[int | slice, ...]:
 
 
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
-    """Change the dtype of a constant, or of all constants that a pattern matches.
+    """Change the dtype of a constant, or of all constants whose names match a wildcard.
 
     A value that the dtype cannot represent exactly is refused, or with lossy becomes the nearest one. If a node is
     known to need the old dtype, nothing is changed and the node is named. With a pattern, such as "*", the constants

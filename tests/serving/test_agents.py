@@ -95,7 +95,7 @@ def test_edits_are_listed_and_the_plan_has_their_schema(path: Path) -> None:
 
     words, listed = call("list_edits")
     assert words == f"{len(EDITS)} edits."
-    assert listed["set-attribute"] == "Set the value of an attribute of nodes."
+    assert listed["set-attribute"] == "Set an attribute of nodes."
     _, one = call("list_edits", name="set-attribute")
     assert one["parameters"]["value"]["required"]
     assert one["examples"][0]["edit"] == "set-attribute"
