@@ -177,7 +177,7 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
         return Outputs("not-compared", "not compared", f"{seconds:g} s were not enough (--verify-seconds)")
     if problems:
         return Outputs("different", f"fail in {result.failed:,} of {counted(runs, 'run')}", problems[0])
-    return Outputs("not-compared", "not compared", result.doubt or "no run of both models ended")
+    return Outputs("not-compared", "not compared", result.doubt or "no run of both models completed")
 
 
 def _share(size: float, compared: Comparison | None) -> str:
@@ -185,7 +185,7 @@ def _share(size: float, compared: Comparison | None) -> str:
     scale = None if compared is None else compared.scale
     if not scale:
         return ""
-    tiny = f"; all values are below {scale:.1g}, other inputs may tell more" if scale < _TINY else ""
+    tiny = f"; all values are below {scale:.1g}, other inputs may show more" if scale < _TINY else ""
     return f" ({100 * size / scale:.2g} % of the largest of the base{tiny})"
 
 

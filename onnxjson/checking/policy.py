@@ -168,7 +168,7 @@ def judge_budget(
         return Verdict(budget.name, budget.text, status, value, before, message)
 
     if budget.is_relative and not isinstance(before, int | float):
-        reason = "there is no base; --base names one" if base is None else f"that of the base is {_text(before)}"
+        reason = "there is no base; name one with --base" if base is None else f"that of the base is {_text(before)}"
         return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}{_advice(before)}")
     if not isinstance(value, int | float):
         return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}{_advice(value)}")

@@ -83,7 +83,7 @@ class _Change:
                 else change.run(loaded.model, path.parent)
             )
         except PatchError as error:
-            hint = "; the model has this change already" if self._is_applied(loaded) else ""
+            hint = "; the model already has this change" if self._is_applied(loaded) else ""
             raise PatchError(f"{path}: {error}{hint}", error.address, error.expected, error.found) from error
         except (EditError, SelectorError) as error:
             raise changing.in_model(error, path) from error

@@ -104,7 +104,7 @@ def bench_command(
     )
     subjects = _subjects(paths, feeding)
     chosen = _variants(preset, variants)
-    with output.working("making variants") as update, Bench(subjects, chosen, settings, update) as bench:
+    with output.working("creating variants") as update, Bench(subjects, chosen, settings, update) as bench:
         report = bench.run()
         models = bench.models() if folder is not None or with_cost else []
     if with_cost:

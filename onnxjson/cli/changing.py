@@ -92,7 +92,7 @@ class Request(NamedTuple):
                 raise click.UsageError(f"{others} cannot both be written to {place}; use two folders")
             known[path.name] = path
         if self.target is not None and self.in_place:
-            raise click.UsageError("-i keeps the form of MODEL; to write another form use -o OUT")
+            raise click.UsageError("-i keeps the format of MODEL; to write another format use -o OUT")
 
     def _is_folder(self) -> bool:
         return self.destination is not None and self.destination.is_dir()

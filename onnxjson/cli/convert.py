@@ -112,7 +112,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
                 changed, data_file, threshold=threshold, shard_size=moves.shard_size, is_chosen=is_chosen
             )
         if moves.tensors is not None and not result.moved:
-            raise SelectorError(f"no constant that can move is called {output.quoted(moves.tensors)}")
+            raise SelectorError(f"no constant named {output.quoted(moves.tensors)} can be moved")
         with ExitStack() as stack:
             for written in result.new_files:
                 stack.enter_context(external_files.removed_on_failure(written, place))
@@ -128,7 +128,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
             output.talk(f"no raw tensor has {threshold:,} bytes or more, so {data_file} was not written")
         if result.left:
             stay = "tensor stays" if result.left == 1 else "tensors stay"
-            output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
+            output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes that fit dtype and shape")
         if outside := sum([is_external(tensor) for tensor in tensors_of(changed)]):
             output.talk(f"{output.counted(outside, 'constant')} already in other files; --internalize moves them too")
 
@@ -215,7 +215,7 @@ def convert_command(
     place = _place(source, loaded, destination, target, weights_from)
     form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
     if form != "json" and (weights != "inline" or blobs is not None):
-        raise click.UsageError("--weights and --blobs are for .onnx.json; the other forms contain their weights")
+        raise click.UsageError("--weights and --blobs are for .onnx.json; the other formats contain the weights")
     if blobs is not None and weights != "blobs":
         raise click.UsageError("--blobs names the folder of --weights blobs; use both")
     _warn(source, loaded, form, lossy=lossy)
@@ -255,7 +255,7 @@ def _place(
         return None
     adjacent = source.with_name(stem(source.name) + ENDINGS[target or _other(loaded)])
     if destination is None and adjacent == source:
-        raise OutputError(f"{source} already has that form; name another file with -o OUT")
+        raise OutputError(f"{source} already has that format; name another file with -o OUT")
     if destination is None or destination.is_dir():
         # Without -o, an existing file is not replaced, since the user did not name it.
         place = adjacent if destination is None else destination / adjacent.name
@@ -267,7 +267,7 @@ def _place(
         return place
     if target is None and not destination.name.lower().endswith(KNOWN_ENDINGS):
         endings = ", ".join(ENDINGS.values())
-        raise click.UsageError(f"{destination} has none of the endings {endings}; choose the form with --to")
+        raise click.UsageError(f"{destination} has none of the extensions {endings}; choose the format with --to")
     refuse_sources(destination, source, loaded.model, weights_from)
     return destination
 

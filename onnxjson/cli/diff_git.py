@@ -68,7 +68,7 @@ def request_of(words: Sequence[Path], after: list[str] | None, *, in_git: bool, 
         return None
     if not in_git and not staged and _are_files(texts, after):
         if len(texts or after or []) < 2:
-            raise click.UsageError("two models are compared; name OLD and NEW, or a revision, or use --git")
+            raise click.UsageError("diff compares two models; name OLD and NEW, or a revision, or use --git")
         return None
     if after is not None:
         return _request(texts, after, staged=staged)
@@ -112,7 +112,7 @@ def _is_revision(text: str) -> bool:
 
 def _request(revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> Request:
     if len(revisions) > 2 or (len(revisions) == 2 and any(is_range(text) for text in revisions)):
-        raise click.UsageError("at most two revisions are compared: A B, or A..B, or A...B")
+        raise click.UsageError("diff compares at most two revisions: A B, or A..B, or A...B")
     if staged and (len(revisions) == 2 or any(is_range(text) for text in revisions)):
         raise click.UsageError("--staged compares the index with one revision")
     return Request(tuple(revisions), tuple(paths), staged)
@@ -188,7 +188,7 @@ def _check_count(changes: list[Change], options: Options) -> None:
     if len(changes) > 1 or len(both) != len(changes):
         names = listed([path_of(change) for change in changes], 5, word="and")
         raise click.UsageError(
-            f"--format patch is for one model that is on both sides, and {len(changes)} changed ({names}); "
+            f"--format patch is for one model that exists on both sides, but {len(changes)} changed ({names}); "
             "name one after --"
         )
 

@@ -104,7 +104,9 @@ def edit_command(
     editor = processes.chosen_editor()
     if continues and draft_path is None:
         if not (unsaved := drafts.unsaved_drafts(path)):
-            raise click.UsageError(f"no edit of {path} is left to continue; without --continue, a new one begins")
+            raise click.UsageError(
+                f"there is no unsaved edit of {path} to continue; leave out --continue to begin a new one"
+            )
         draft_path = unsaved[-1]
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
     with output.reading(path):
@@ -192,7 +194,7 @@ class _Session(NamedTuple):
 
     def _give_up(self, before: bytes) -> None:
         """Stop, since the editor left no text; the previous text is kept if the user had edited it."""
-        reason = "the text is empty" if self.draft.path.exists() else "the editor has removed the text"
+        reason = "the text is empty" if self.draft.path.exists() else "the editor deleted the text"
         output.talk(f"{reason}, so {self.editing.path} was not changed")
         if self.draft.was_handed_out(before):
             self.draft.remove()
@@ -340,4 +342,4 @@ def _changes(path: Path, one: Path, other: Path) -> str:
             base, target = (files.load(place, bind=False).model for place in (one, other))
         except OnnxJsonError:
             return "not readable as a model"
-        return changes_text(diff_models(base, target, paths=(path, path)).events) or "only the form of the text"
+        return changes_text(diff_models(base, target, paths=(path, path)).events) or "only the formatting of the text"

@@ -233,9 +233,9 @@ class _Fleet:
         files = [each for each in outputs if each.suffix in ROWS]
         folders = [each for each in outputs if each not in (*self.reports, *files)]
         if len(files) > 1 or len(folders) > 1:
-            raise click.UsageError("-o names one file of rows and one folder at most")
+            raise click.UsageError("-o names at most one file of rows and one folder")
         if folders and name not in _WRITING:
-            raise click.UsageError(f"{folders[0]}: an output has the ending {', '.join((*ROWS, *_REPORTS))}")
+            raise click.UsageError(f"{folders[0]}: an output has the extension {', '.join((*ROWS, *_REPORTS))}")
         self.out = next(iter(files), None)
         folder = next(iter(folders), None)
         before, values, ending = [], [], None
@@ -293,7 +293,7 @@ class _Fleet:
     def run(self) -> int:
         """Run the command on all models; return the exit code."""
         if not FORKS:
-            raise click.UsageError("a fleet needs Linux or macOS; on Windows it runs in WSL")
+            raise click.UsageError("fleet needs Linux or macOS; on Windows, run it in WSL")
         if self.out is not None:
             check_form(self.out)
         with ExitStack() as stack:

@@ -241,7 +241,7 @@ class _Change:
                 yield
         except Exception as error:
             self.trace_code = output.report_failure(error)
-            output.talk("no trace is written; the passes go on", always=True)
+            output.talk("no trace is written; the passes continue", always=True)
 
     def _report(self, path: Path, made: PassResult) -> None:
         width = reports.width(sys.maxsize, sys.stderr)

@@ -423,7 +423,7 @@ def leave_or_report(path: Path, error: "OnnxJsonError") -> int:
 
     if not isinstance(error, OtherJsonError) or not path.name.endswith(".onnx.json"):
         return report_failure(error)
-    talk(f"{error}; left alone")
+    talk(f"{error}; skipped")
     return 0
 
 

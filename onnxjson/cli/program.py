@@ -229,7 +229,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     from onnxjson.running.box import missing
     from onnxjson.running.box_trial import try_protections
 
-    with output.working("trying the protections"):
+    with output.working("testing the protections"):
         protections = try_protections()
     lines = [
         f"ok  {each.name}: refused ({each.by})" if each.is_refused else f"NO  {each.name}: {each.detail}"
@@ -239,7 +239,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
         from onnxjson.optimizing.passes.catalogue import NAMES
 
         needing = [name for name, kind in NAMES.items() if kind.evaluates_texts]
-        lines.append(f"so passes that evaluate texts of a model need --trust: {', '.join(needing)}")
+        lines.append(f"so passes that evaluate text from models need --trust: {', '.join(needing)}")
     view.present(text=lambda: lines, json=lambda: protections)
     ctx.exit(0 if all(each.is_refused for each in protections) else 1)
 

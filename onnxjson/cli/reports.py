@@ -164,7 +164,7 @@ def form_of(destination: Path | None, forms: Sequence[str]) -> str:
     ending = "" if destination is None else destination.suffix.lower()
     form = ENDINGS.get(ending, forms[0])
     if form not in forms:
-        raise click.UsageError(f"{destination}: there is no report of the form {form}; choose {', '.join(forms)}")
+        raise click.UsageError(f"{destination}: there is no report in the format {form}; choose {', '.join(forms)}")
     return form
 
 

@@ -129,7 +129,7 @@ def show_command(
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError("--format html applies to one whole model")
     if overlays and not is_page:
-        raise click.UsageError("--overlay is for a page: -o m.html")
+        raise click.UsageError("--overlay is for an HTML page: -o m.html")
     if dims and not (with_cost or with_shapes or with_outline or is_page):
         raise click.UsageError("--dim is for --cost, --shapes, --outline and pages")
     opened = []

@@ -263,7 +263,7 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     def change(self, workspace: Workspace) -> Outcome:
         old = workspace.model.ir_version
         if old == self.version:
-            return Outcome(1, (f"ir_version is {old} already",))
+            return Outcome(1, (f"ir_version is already {old}",))
         needs = [(version, text) for version, text in needs_of(workspace.model) if version > self.version]
         notes = [f"ir_version: {old or 'nothing'} became {self.version}"]
         if needs and (old is None or self.version < old):

@@ -55,8 +55,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
     of Reshape, Expand and the like, and rows of constants that are the same for each sample. For a symbolic batch,
     nodes that compute such shapes are added where 0 and -1 cannot express them. If the batch cannot be followed, or
-    samples would be mixed, nothing is changed and every such node is named. Of a batch that already varies no constant
-    has the size, so it only must not be mixed; a note names the nodes where that is not known.
+    samples would be mixed, nothing is changed and every such node is named. If the batch already varies, no constant
+    contains its size, and the edit only checks that samples are not mixed; a note names the nodes where that is not
+    known.
     """
 
     group: ClassVar = "shapes"
@@ -83,7 +84,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
             raise EditError("the batch needs a size or a name, such as N")
         places, old, others = _places(workspace, self.inputs)
         if old == size:
-            return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
+            return Outcome(len(places), (f"the batch size is already {visible(str(size))}",))
         if not isinstance(old, int):
             unsure = [name for name in others if None in (dims_of(workspace.main.types[name]) or ())]
             unsure = [] if self.partial or self.inputs is not None else unsure
@@ -218,7 +219,7 @@ def _rename(
     starts |= {name: axes for name, axes in tracer.found[index.main].items() if axes is not None}
     workspace.replace_model(sized(size))
     remarks = propagate_types(workspace)
-    doubts = [f"not followed, so whether samples stay apart is not known: {listed(left, 1, '; ')}"] if left else []
+    doubts = [f"the batch could not be followed, so samples may be mixed: {listed(left, 1, '; ')}"] if left else []
     return [*remarks, *[f"not followed: {text}" for text in wrong], *doubts]
 
 
@@ -263,11 +264,11 @@ def _places(
         ]
         where = _meeting(workspace, sizes)
         raise EditError(
-            f"the batch cannot change: {where}inputs with different batch sizes meet: {listed(texts, 5)}; "
+            f"the batch cannot change: {where}a node combines inputs with different batch sizes: {listed(texts, 5)}; "
             "give them one size with set-dim"
         )
     if old == 0:
-        raise EditError("the batch is 0 now and cannot be followed; give it a size with set-shape")
+        raise EditError("the batch size is 0, so the batch cannot be followed; set it with set-shape")
     return places, old, [name for name in inputs if name not in places]
 
 

@@ -26,7 +26,7 @@ _LAYOUT: Final = frozenset(
 
 _CONTROL: Final = {"If": (0,), "Loop": (0, 1)}
 
-COMPUTES: Final = "it computes with the number of samples, so that a sample in a batch differs from what it is alone"
+COMPUTES: Final = "it uses the number of samples, so results depend on the batch size"
 
 
 class BatchNumbers:

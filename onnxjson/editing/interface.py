@@ -49,7 +49,7 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
         value = ValueInfo(name=self.tensor, type=type_of_text(self.type, "add-input"))
         for scope in index.scopes:
             if scope.kind != "function" and scope.defines(self.tensor):
-                raise EditError(f'{scope.address} has a value "{visible(self.tensor)}" already; choose another name')
+                raise EditError(f'{scope.address} already has a value "{visible(self.tensor)}"; choose another name')
         graph = workspace.graph
         workspace.replace_graph(main, replace(graph, input=(*graph.input, value)))
         unused = () if main.consumers.get(self.tensor) else ("nothing uses it yet; connect it with rewire",)
@@ -123,7 +123,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             if self.name not in (None, name):
                 raise EditError(f'an output has the name of its value, "{visible(name)}"; use rename to change it')
             if name in main.output_names:
-                raise EditError(f'"{visible(name)}" is an output already')
+                raise EditError(f'"{visible(name)}" is already an output')
         value = ValueInfo(name=name, type=self._type(workspace, scope, name))
         notes: list[str] = []
         if scope is not main:

@@ -324,7 +324,7 @@ class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     def change(self, workspace: Workspace) -> Outcome:
         ref = workspace.one(self.node)
         if (ref.node.name or "") == self.name:
-            stated = f'is called "{visible(self.name)}" already' if self.name else "has no name already"
+            stated = f'is already called "{visible(self.name)}"' if self.name else "already has no name"
             return Outcome(1, (f"{ref.address} {stated}",))
         if self.name:
             for other in workspace.index.nodes_with("name", self.name):

@@ -62,7 +62,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         inputs = tuple([visible_name(workspace, scope, each, name_of(self)) for each in self.input])
         _check_new_names(workspace, self.output, name_of(self))
         if self.name and any(ref.node.name == self.name for ref in workspace.index.node_refs):
-            raise EditError(f'{name_of(self)}: a node is called "{visible(self.name)}" already; choose another name')
+            raise EditError(f'{name_of(self)}: another node is already called "{visible(self.name)}"; rename it')
         attributes = attributes_of(self.attribute, self.domain, self.op_type, name_of(self))
         node = Node(inputs, self.output, self.name or None, self.op_type, attributes, domain=self.domain or None)
         check_node(workspace, scope, node, name_of(self))
@@ -289,7 +289,7 @@ def _check_new_names(workspace: Workspace, names: tuple[str, ...], edit: str) ->
     for name in names:
         for scope in workspace.index.scopes if name else ():
             if scope.defines(name):
-                raise EditError(f'{edit}: "{visible(name)}" exists in {scope.address} already; choose another name')
+                raise EditError(f'{edit}: "{visible(name)}" already exists in {scope.address}; choose another name')
 
 
 def _after_inputs(scope: Scope, node: Node) -> int:

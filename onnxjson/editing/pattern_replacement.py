@@ -146,7 +146,7 @@ def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str
         if not isinstance(part, Call):
             continue
         if len(part.operators) > 1 or part.operators[0].name == "*":
-            raise ParameterError(f"{edit}: a replacement names one operator in each place, not {part}")
+            raise ParameterError(f"{edit}: a replacement has one operator in each place, not {part}")
         if part.inputs is None or part.is_open:
             hint = f"write ${part}" if str(part) in bound else f"write its inputs, such as {part.operators[0]}($x)"
             raise ParameterError(f"{edit}: a replacement names all inputs; {part} does not; {hint}")
@@ -238,7 +238,7 @@ class _Replacements:
             user = None if place is None else NodeRef(scope, place)
             if user and user not in removed and moved.get(user, user.position) <= at:
                 raise EditError(
-                    f"{self.edit}: {user.address} uses what is replaced, before ${inputs.get(latest)} is computed",
+                    f"{self.edit}: {user.address} uses the replaced value before ${inputs.get(latest)} is computed",
                     match.root.address,
                 )
         self._moved |= dict.fromkeys(removed, at)
@@ -255,7 +255,7 @@ class _Replacements:
             assert isinstance(value, Value)
             if value.scope is not root.scope or self.workspace.index.producer(root.scope, value.name) not in inside:
                 raise EditError(
-                    f'{self.edit}: "{visible(value.name)}" is to be replaced, and no node of the match produces it',
+                    f'{self.edit}: "{visible(value.name)}" is to be replaced, but no node of the match produces it',
                     root.address,
                 )
         return [each.name or "" for each in bound]

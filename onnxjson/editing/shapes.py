@@ -151,7 +151,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         size = _size(self.size)
         if size is None:
             raise EditError(
-                f'the dimension "{visible(name)}" needs a size or another name; "?" is only for those of a tensor'
+                f'the dimension "{visible(name)}" needs a size or another name; "?" works only with `tensor` and `axis`'
             )
         touched = [text for text in known if substitute(text, {name: size}) != text]
         if not touched and self.size != name:
@@ -348,7 +348,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
                 "use set-shape first"
             )
         if not 0 < size <= _MOST_CHANNELS:
-            raise EditError(f'"{visible(name)}" has {size:,} elements along axis {axis}; which are not channels')
+            raise EditError(f'"{visible(name)}" has {size:,} elements along axis {axis}, too many for channels')
         return size
 
     def _steps(

@@ -82,7 +82,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             found = " and ".join(given) or "none of them"
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         if self.at is not None and self.type is not None:
-            raise ParameterError(f"{name_of(self)}: at sets elements of the same dtype and shape, so leave out type")
+            raise ParameterError(f"{name_of(self)}: `at` keeps dtype and shape; leave out `type`")
         if len(refs := workspace.tensors(self.tensor)) > 1:
             return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
@@ -203,7 +203,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
                 reasons[ref.address] = error.reason or str(error)
         done = len(fitting) - len(reasons)
         if not done:
-            why = next(iter(reasons.values())) if reasons else f"none of {len(refs):,} that match has a wider dtype"
+            why = next(iter(reasons.values()), f"none of {len(refs):,} matching constants has a wider dtype")
             raise EditError(f"{name_of(self)}: no constant can become {DATA_TYPE_NAMES[dtype]}: {why}")
         stay = [f"{len(reasons):,} not cast, such as {next(iter(reasons.values()))}"] if reasons else []
         return Outcome(

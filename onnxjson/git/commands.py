@@ -96,7 +96,7 @@ class Git:
         if process.returncode:
             text = " ".join(message.decode("utf-8", "replace").split())
             _raise_if_unusable(text, self.folder)
-            raise CommandError(visible(text or f"git ends with {process.returncode}", _ERROR_LENGTH))
+            raise CommandError(visible(text or f"git exited with {process.returncode}", _ERROR_LENGTH))
         return printed
 
     def line(self, *arguments: bytes | str, seconds: float | None = None) -> bytes:

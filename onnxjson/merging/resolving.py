@@ -40,7 +40,7 @@ def resolve(
     Raises:
         SelectorError: no conflict has one of the ids.
         ConflictError: a slot was edited since the merge; there is no base; or the base consumes values that nothing
-            produces any more.
+            produces any longer.
     """
     resolved = _resolved(model, conflicts, choice, ids)
     if choice == "base":

@@ -196,7 +196,7 @@ class Index:
 
     @staticmethod
     def defining_scope(scope: Scope, name: str) -> Scope | None:
-        """Return the graph that defines a name which is used in `scope`, or None for an undefined name."""
+        """Return the graph that defines a name that is used in `scope`, or None for an undefined name."""
         return scope if scope.defines(name) else next((each for each in scope.chain() if each.defines(name)), None)
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
@@ -224,7 +224,7 @@ class Index:
 
     @staticmethod
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
-        """Return the positions of the nodes of one graph from which values are computed.
+        """Return the positions of the nodes of one graph that values are computed from, directly or through others.
 
         Values that subgraphs of a node capture count as its inputs. The search ends at the values of `stop`,
         even if they are among `names`.
@@ -252,7 +252,7 @@ class Index:
 
     @staticmethod
     def type_of(scope: Scope, name: str) -> Type | None:
-        """Return the type that the model states for a value which is used in `scope`, or None."""
+        """Return the declared type of a value that is used in `scope`, or None."""
         for enclosing in scope.chain():
             if (found := enclosing.types.get(name)) is not None:
                 return found

@@ -156,7 +156,7 @@ class TensorRef:
 
     name: str
     address: str
-    """The address of the constant if there is one, else of the input or of the output of a node."""
+    """The address of the constant if there is one, else of the input or node output."""
     tensor: Tensor | SparseTensor | None
     """The constant; None for other values."""
     scope: Scope | None

@@ -249,7 +249,7 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
         if row.problem:
             yield f"{row.variant}: {row.problem}"
         elif row.verdict == "differs" and row.is_exact:
-            yield f"{row.variant}: it computes other results, but its passes promise to preserve them"
+            yield f"{row.variant}: its outputs differ, although its passes promise to preserve them"
     if not report.is_tuned:
         return
     for (model, variant), row in report.best.items():

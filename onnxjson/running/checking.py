@@ -262,7 +262,7 @@ def load_findings(
     elif tried.state == "fails":
         problems.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
     elif tried.run_fails and has_open_sizes(model):
-        problems.append(("warning", f"it was not run: with the sizes chosen for its open dimensions it {tried.ran}"))
+        problems.append(("warning", f"it was not run: with the sizes chosen for its dynamic dimensions it {tried.ran}"))
     elif tried.run_fails:
         problems.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
     elif tried.ran.startswith(NOT_RUN):

@@ -74,12 +74,12 @@ class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uncompared(self) -> tuple[str, ...]:
-        """Names of outputs that no run compared, though none failed: nothing is known about them."""
+        """Names of outputs that no run could compare, although no run failed."""
         return () if self.failed else tuple([each.name for each in self.outputs if not each.compared])
 
     @property
     def doubt(self) -> str:
-        """That some outputs were not compared, for the user; "" if all were."""
+        """A text for the user that names outputs that were not compared; "" if all were compared."""
         names = listed([f'"{visible(name)}"' for name in self.uncompared])
         return f"nothing of {names} could be compared" if names else ""
 
@@ -130,6 +130,6 @@ def hidden_constants(result: Verification, differing: Mapping[str, Difference]) 
     for name, (rows, total) in itertools.islice(hidden.items(), _SHOWN):
         which = "" if len(rows) == total else f": {listed([*map(str, rows)], 6)}"
         number = counted(total, "row") if len(rows) == total else f"{len(rows):,} of {total:,} rows"
-        yield f'"{visible(name)}" differs in {number}, and no run shows it{which}'
+        yield f'"{visible(name)}" differs in {number}, but has no effect in these runs{which}'
     if len(hidden) > _SHOWN:
-        yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, and no run shows it"
+        yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, but have no effect in these runs"

@@ -102,7 +102,7 @@ def verify(
         target: the model that should compute the same, or its file.
         seeds: number of sets of random values.
         seed: seed of the first set.
-        dims: sizes of open dimensions by name, one or several; each combination is tried.
+        dims: sizes of dynamic dimensions by name, one or several; each combination is tried.
         tolerances: by name of a dtype; they override `onnxjson.running.comparisons.TOLERANCES`.
         settings: how both models run.
         timeout: time limit for everything, in seconds.

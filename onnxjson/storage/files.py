@@ -72,7 +72,7 @@ def load(
         ConflictError: the text has conflicts, and `conflicted` is false.
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         OtherJsonError: it is JSON of another program.
-        DecodeError: it is not a model; ``findings`` has all reasons with their places.
+        DecodeError: it is not a model; ``findings`` has all reasons with their positions.
         OnnxJsonError: the file cannot be read, a text must not name the file of a blob, or it is too big or too deep.
     """
     path = Path(path) if isinstance(path, str) else path  # that of a URL shows it

@@ -151,7 +151,7 @@ def save_file(
         UntrustedError: the file would not be beneath the folder.
         OutputError: the folder is missing, or something else is in the way.
         FileError: the system cannot write, or reads back other bytes.
-        AccessDeniedError: the system forbids it.
+        AccessDeniedError: permission denied.
         ChangedUnderneathError: `path` is no longer the file that was opened.
         EncodeError: the written file cannot be read again (a `DecodeError` of `verify`).
         Exception: whatever `write`, `verify` and `backup` raise.

@@ -223,5 +223,5 @@ def test_a_failed_run_names_the_sizes_that_were_chosen_once(tmp_path: Path) -> N
     failed = run("run", path, "--dim", "N=2")
     assert failed.exit_code == 76
     assert (failed.stdout + failed.stderr).count("Non-zero status code") == 1
-    assert "these sizes were chosen: M=1; others with --dim NAME=SIZE" in failed.stderr
+    assert "these sizes were chosen: M=1; set others with --dim NAME=SIZE" in failed.stderr
     assert run("run", path, "--dim", "M=4").exit_code == 0

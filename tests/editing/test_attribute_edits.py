@@ -348,7 +348,7 @@ def test_constants_in_bulk_stay_where_their_consumers_need_the_dtype() -> None:
     assert stay == '2 not cast, such as /graph/node/1: input 1 of Unsqueeze must be int64, but "axes" is int32'
     with pytest.raises(EditError, match="input 1 of Unsqueeze must be int64"):
         apply(model_of(text), parse_line("cast-tensor @/graph/node/0/attribute/value/t int32"))
-    with pytest.raises(EditError, match="none of 8 that match has a wider dtype"):
+    with pytest.raises(EditError, match="none of 8 matching constants has a wider dtype"):
         apply(model_of(text), parse_line("cast-tensor * float32"))
 
 

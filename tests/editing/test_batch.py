@@ -374,7 +374,7 @@ def test_sbi4onnx_what_cannot_be_followed_is_listed_and_nothing_changes(body: st
 def test_two_inputs_of_samples_are_not_paired() -> None:
     model = model_of("g (float[1,4] x, float[1,4] t) => (float[1,1] y) { u = Transpose(t) y = MatMul(x, u) }")
     for size in (3, "N"):
-        with pytest.raises(EditError, match=r"/graph/node/1 \(MatMul\): it pairs every sample with every other"):
+        with pytest.raises(EditError, match=r"/graph/node/1 \(MatMul\): it pairs each sample with all others"):
             apply(model, SetBatchSize(size=size))
 
 
@@ -400,7 +400,7 @@ def test_a_node_is_not_blamed_for_one_in_its_body(node: str) -> None:
     with pytest.raises(EditError) as raised:
         apply(model_of(f"g (float[1,4] x) => (float[1,4] y) {{ {node} }}"), SetBatchSize(size="N"))
     text = str(raised.value)
-    assert "(Softmax): it puts samples together" in text
+    assert "(Softmax): it combines samples with each other" in text
     assert "of its body" not in text
     assert "branches" not in text
 
@@ -425,7 +425,7 @@ def test_a_condition_that_samples_decide_is_refused() -> None:
         "<then_branch = t () => (float[1,1] r) { r = Neg(x) }, else_branch = e () => (float[1,1] o) { o = Abs(x) }>"
     )
     model = model_of(f"g (float[1,1] x, float[1,1] z) => (float[1,1] y) {{ c = Greater(x, z) y = If (c) {branches} }}")
-    with pytest.raises(EditError, match=r"/graph/node/1 \(If\): its condition is one for all samples"):
+    with pytest.raises(EditError, match=r"/graph/node/1 \(If\): it has one condition for all samples"):
         apply(model, SetBatchSize(size="N"))
 
 
@@ -669,7 +669,7 @@ def test_operators_that_mix_samples_are_named_with_their_property(old: str, body
         ("y, i = TopK(x, n)", "TopK.*its input 1 is the same for all samples"),
         (
             "y = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool d, float[1,4] w) {d=Not(c) w=Neg(v)}>(n,,x)",
-            "Loop.*its number of iterations is one for all samples",
+            "Loop.*it has one number of iterations for all samples",
         ),
     ],
 )

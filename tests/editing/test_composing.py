@@ -221,7 +221,7 @@ def test_what_a_subgraph_takes_from_around_it_becomes_an_input_and_constants_com
     graph = graph_of(result.model)
     assert names(graph.input) == ["s: float32[2]"]
     assert [tensor.name for tensor in graph.initializer] == ["k"]
-    assert result.outcomes[0].notes[1] == 'values from around the graph, which are inputs now: "s"'
+    assert result.outcomes[0].notes[1] == 'values of enclosing graphs, now inputs: "s"'
     check(result.model)
     other = apply(branching(), Extract(outputs=("e",)))
     assert [tensor.name for tensor in graph_of(other).initializer] == ["outer"]
@@ -346,8 +346,8 @@ def test_snc4onnx_names_that_clash_get_a_prefix_and_the_map_is_said(tmp_path: Pa
     assert [tensor.name for tensor in graph.initializer] == ["w", "tail/w"]
     assert result.outcomes[0].notes == (
         (
-            'values of the second that have names of the first: "w" is now "tail/w", "t" is now "tail/t", '
-            '"y" is now "tail/y"'
+            "values of the second model renamed, because the first has these names: "
+            '"w" is now "tail/w", "t" is now "tail/t", "y" is now "tail/y"'
         ),
     )
     check(result.model)
@@ -458,8 +458,8 @@ def test_snc4onnx_functions_metadata_and_constants_are_united_and_conflicts_said
         ("b", "here"),
     ]
     notes = "\n".join(result.outcomes[0].notes)
-    assert 'functions of both models have one name and different bodies; in the second: "Act" is now "b/Act"' in notes
-    assert 'metadata of the model: "author" differs; the one of the first is kept' in notes
+    assert 'because the first has others with these names: "Act" is now "b/Act"' in notes
+    assert 'metadata of the model: "author" differs; that of the first model is kept' in notes
     assert not check_structure(after)
     found = evaluate(after, {"a_in": numpy.array([-1, -5], numpy.float32)})
     assert found["b_out"].tolist() == [-3.0, -9.0]

@@ -72,7 +72,7 @@ def test_outputs_without_a_shape_are_remarked() -> None:
 def test_soa4onnx_unknown_and_double_outputs_are_refused() -> None:
     with pytest.raises(SelectorError, match="nothing is called"):
         apply(model_of(CHAIN), AddOutput(tensor="nowhere"))
-    with pytest.raises(EditError, match="is an output already"):
+    with pytest.raises(EditError, match="is already an output"):
         apply(model_of(CHAIN), AddOutput(tensor="y"))
 
 

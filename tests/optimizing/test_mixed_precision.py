@@ -106,7 +106,7 @@ def test_nodes_without_a_name_get_none() -> None:
 
 def test_a_tolerance_that_nothing_meets_is_told() -> None:
     model = with_overflow((1,))
-    with pytest.raises(PassError, match="even with all nodes in float32 the outputs are too far off"):
+    with pytest.raises(PassError, match="the outputs exceed the tolerance even with all nodes in float32"):
         made_by(model, "mixed-precision{relative=0,of_scale=0,keep_io_types=false}")
 
 

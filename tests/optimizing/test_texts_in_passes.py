@@ -152,7 +152,7 @@ def test_code_in_names_does_not_run(tmp_path: Path, name: str) -> None:
 
 def test_a_pass_whose_library_evaluates_a_text_fails_and_says_so(tmp_path: Path) -> None:
     said = failure(function_model(code(tmp_path / "canary"), "sizes"), "symbolic-shapes")
-    assert "a text of the model is not evaluated" in said
+    assert "text from the model is not evaluated" in said
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "quantize-static{preprocess=false}"])

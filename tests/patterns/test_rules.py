@@ -387,7 +387,7 @@ def test_value_computed_too_late_for_a_replacement_is_refused() -> None:
     edit = edits.ReplacePattern(
         pattern="MatMul($x, ?v) as $a; Mul(MatMul($x, ?w), $z) as $b", replacement="Add($x, $z) as $a; Neg($z) as $b"
     )
-    with pytest.raises(onnxjson.EditError, match=r"/graph/node/2 uses what is replaced, before \$z is computed"):
+    with pytest.raises(onnxjson.EditError, match=r"/graph/node/2 uses the replaced value before \$z is computed"):
         model.rewrite(edit)
 
 

@@ -134,7 +134,7 @@ def test_sizes_that_were_only_chosen_condemn_no_model() -> None:
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
     (finding,) = check(model(nodes, ["N", 1], {"shape": np.array([-1, 3])}), deep=True)
     assert (finding.code, finding.severity) == ("check-load", "warning")
-    assert "not run: with the sizes chosen for its open dimensions it fails" in finding.message
+    assert "not run: with the sizes chosen for its dynamic dimensions it fails" in finding.message
 
 
 def test_a_long_run_ends(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -471,7 +471,7 @@ def test_constants_that_differ_without_any_effect_are_named(worker: Worker) -> N
     found = compared(made(1), made(-1), worker)
     assert found.equal
     named = [f'"w{number}" differs in 2 rows, and no run shows it' for number in range(5)]
-    assert list(found.notes) == [*named, "2 more constants differ, and no run shows it"]
+    assert list(found.notes) == [*named, "2 more constants differ, but have no effect in these runs"]
 
 
 def test_values_that_the_base_rejects_are_replaced(worker: Worker) -> None:

@@ -66,7 +66,7 @@ def test_processor_time_is_limited() -> None:
             pass
 
     answer = run(job, Limits(wall_seconds=10, processor_seconds=1))
-    assert (answer.outcome, answer.detail) == ("time", "more than 1 s of processor time")
+    assert (answer.outcome, answer.detail) == ("time", "more than 1 s of CPU time")
 
 
 def test_memory_is_limited() -> None:

@@ -68,7 +68,7 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     seed: Annotated[int, about("Seed of random inputs.", ge=0)] = 0
     dims: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
-        about("Sizes of open dimensions, by name; others get sizes that the model accepts."),
+        about("Sizes of dynamic dimensions, by name; others get sizes that the model accepts."),
     ] = msgspec.field(default_factory=dict)
 
     def reads(self) -> tuple[str, ...]:

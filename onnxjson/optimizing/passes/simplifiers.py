@@ -133,7 +133,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         if other := {each.name for each in simplified.graph.input} - {
             each.name for each in proto_of(model).graph.input
         }:
-            raise ValueError(f"its result has another input than the model: {', '.join(sorted(other))}")
+            raise ValueError(f"its result and the model have different inputs: {', '.join(sorted(other))}")
         for entry in () if self.keep_stamps else list(simplified.metadata_props):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
                 simplified.metadata_props.remove(entry)

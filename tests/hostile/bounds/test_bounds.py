@@ -102,7 +102,7 @@ def test_a_run_beyond_its_limit_of_memory_names_the_limit(tmp_path: Path, monkey
     next(case for case in CASES if case.name == "run: twice as long n times").write(tmp_path, 26)
     result = run("run", "a.onnx")
     assert result.exit_code == 76
-    assert "it needs more than the limit of memory (--memory)" in result.stderr
+    assert "it needs more memory than the limit (--memory)" in result.stderr
     assert run("run", "a.onnx", "--memory", "3G").exit_code == 0
 
 
