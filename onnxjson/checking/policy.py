@@ -347,7 +347,7 @@ def chosen_policy(file: Path | None, select: str | None) -> Policy | None:
     return msgspec.structs.replace(policy, rules=RuleTable(select=words), paths={})
 
 
-_KINDS: Final = {"array": "a list", "str": "a text", "int": "a whole number", "float": "a number", "object": "a table"}
+_KINDS: Final = {"array": "a list", "str": "a string", "int": "an integer", "float": "a number", "object": "a table"}
 
 
 def _explained(message: str, tree: Any) -> str:

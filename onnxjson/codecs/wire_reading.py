@@ -183,7 +183,7 @@ class Reader:
         if stop == position:
             raise wire.NotCanonicalError
         if (stop - position) % width:
-            raise WireError(f"{name} does not consist of whole numbers", position)
+            raise WireError(f"{name} ends within a number", position)
         return self.data(position, stop)
 
     def varints(self, position: int, stop: int, *, is_int32: bool) -> bytes:

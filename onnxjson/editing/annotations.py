@@ -258,7 +258,7 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     examples: ClassVar = ('{"edit": "set-ir-version", "version": 10}',)
 
     version: Annotated[int, about("The new version.", ge=1)]
-    anyway: Annotated[bool, about("Set a version that is too old, and only report what needs more.")] = False
+    anyway: Annotated[bool, about("Set the version even if it is too old; only report what needs a newer one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         old = workspace.model.ir_version

@@ -44,7 +44,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
     """Set an attribute of nodes.
 
-    The value has the form that it has in a document: a number, a text, a list, a tensor such as {"type": "int64[2]",
+    Write the value as in a document: a number, a string, a list, a tensor such as {"type": "int64[2]",
     "values": [1, 2]}, or, for an unknown type, {"FLOATS": [0.5]}. It must have the type that the operator defines. The
     attribute keeps its position and doc string; a new attribute is added at the end.
     """

@@ -70,7 +70,10 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     size: Annotated[int | str, about("The new size, or a name for a size that varies.")]
     inputs: Annotated[
         dict[str, int] | None,
-        about("Inputs with a batch axis, and the axis; by default, inputs whose first axis has its size."),
+        about(
+            "Inputs with a batch axis, and the position of that axis; by default, inputs whose first axis has the "
+            "batch size."
+        ),
     ] = None
     partial: Annotated[bool, about("Change what can be changed, and name the nodes that cannot be followed.")] = False
 

@@ -63,7 +63,7 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-input", "tensor": "mask"}',)
 
-    tensor: Annotated[str, Role("input"), about("The input: a name, wildcards, or re: and a pattern.")]
+    tensor: Annotated[str, Role("input"), about("The input: a name, a wildcard, or re: and a regular expression.")]
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph
@@ -102,10 +102,8 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         '{"edit": "add-output", "tensor": "hidden", "type": "float32[N,512]"}',
     )
 
-    tensor: Annotated[str, Role("tensor"), about("A name or a selector; a pattern may match several values.")]
-    type: Annotated[
-        str | None, Role("type"), about("Its type; by default the one that the model states or onnx infers.")
-    ] = None
+    tensor: Annotated[str, Role("tensor"), about("A name or a selector; a wildcard may match several values.")]
+    type: Annotated[str | None, Role("type"), about("Its type; by default the declared or inferred type.")] = None
     name: Annotated[str | None, about("The name of the output, for a value in a subgraph.", min_length=1)] = None
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -169,8 +167,8 @@ class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-output", "tensor": "aux"}',)
 
-    tensor: Annotated[str, Role("output"), about("The output: a name, wildcards, or re: and a pattern.")]
-    prune: Annotated[bool, about("Also remove what no output depends on any more.")] = False
+    tensor: Annotated[str, Role("output"), about("The output: a name, a wildcard, or re: and a regular expression.")]
+    prune: Annotated[bool, about("Also remove what no other output depends on.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph

@@ -48,7 +48,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
         NameKind | None,
         about(
             "The kind of name; any: tensors and nodes; input, output: of the model. "
-            "By default the only kind of things that has the name."
+            "By default, the only kind that has the name."
         ),
     ] = None
     from_: Annotated[str | None, Role("name"), about("The name, or re: and a regular expression for whole names.")] = (

@@ -36,8 +36,8 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
 
     The inputs are existing values, or "" to omit one; the outputs are new names. The node is placed after the producers
-    of its inputs. With insert, all consumers of its first input use its first output instead; an output of the graph
-    keeps its name, so its producer gets the new name.
+    of its inputs. With insert, all consumers of its first input use its first output instead; if that input is an
+    output of the graph, the new node produces it, and the old producer gets the new name.
     """
 
     group: ClassVar = "nodes"
@@ -124,7 +124,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
 class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node"):
     """Replace the operator of nodes; keep inputs and outputs.
 
-    By default the node keeps the attributes that the new operator has as well; the others are reported.
+    By default, attributes that the new operator also has are kept; the others are removed and reported.
     """
 
     group: ClassVar = "nodes"

@@ -48,7 +48,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
     attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
-    output. Matches with inner values used elsewhere are refused; keep keeps those nodes, where-possible skips such
+    output. Matches with inner values used elsewhere are refused; `keep` keeps those nodes, `where_possible` skips such
     matches.
     """
 

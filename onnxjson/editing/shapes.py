@@ -41,8 +41,8 @@ _MOST_CHANNELS = 4096
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     """Set the shapes of inputs, outputs or values; update the types that depend on them.
 
-    The target shapes of Reshape nodes are updated. If nodes cannot have the shape, or other sizes for a name in it,
-    nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
+    The target shapes of Reshape nodes are updated. If nodes are incompatible with the shape, or with other sizes of a
+    name in it, the edit fails and names them. Use `shapes` to set shapes that depend on each other.
     """
 
     group: ClassVar = "shapes"
@@ -56,10 +56,8 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     shape: Annotated[
         ShapeText | None, Role("shape"), about('Its dimensions: sizes, names, or "?" for an unknown one.')
     ] = None
-    shapes: Annotated[dict[str, ShapeText] | None, about("Instead of tensor and shape: several shapes by names.")] = (
-        None
-    )
-    propagate: Annotated[bool, about("Adapt other types; if false, only the given shapes change.")] = True
+    shapes: Annotated[dict[str, ShapeText] | None, about("Instead of tensor and shape: several shapes by name.")] = None
+    propagate: Annotated[bool, about("Update dependent types; if false, only the given shapes change.")] = True
     anyway: Annotated[bool, about("Set them anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -79,9 +77,10 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     """Set a dimension, selected by name or by axis, to a size, a name, or unknown.
 
-    A name represents one size, so all its occurrences change, also in expressions such as 2*batch. With `follow`, also
-    constants that contain the size of an input change, such as shapes and positions, or nodes compute them; inputs with
-    the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
+    A name represents one size, so all its occurrences change, also in expressions such as 2*batch. With `follow`,
+    constants that contain the size of an input change too, such as shapes and positions, or are replaced by nodes that
+    compute them; so do inputs with the same size on this axis. If the dimension cannot be followed, the edit fails and
+    names the nodes.
     """
 
     group: ClassVar = "shapes"

@@ -87,7 +87,9 @@ def _headline(verification: Verification) -> Span:
     if not runs:
         return Span("interrupted before the first run", "bad")
     if verification.failed:
-        return Span(f"{verification.failed:,} of {counted(runs, 'run')} failed", "bad")
+        share = f"{verification.failed:,} of {counted(runs, 'run')}"
+        is_compared = not any(run.problem for run in verification.runs)
+        return Span(f"outputs differ in {share}" if is_compared else f"{share} failed", "bad")
     missing = [each.name for each in verification.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")

@@ -148,7 +148,7 @@ def loads(
         TypeError: `text` is neither str nor bytes.
     """
     if not isinstance(text, str | bytes):
-        raise TypeError(f"expected a text, str or bytes, not {type(text).__name__}")
+        raise TypeError(f"expected a string, str or bytes, not {type(text).__name__}")
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     read = text_file.read_bytes(data)
     if not read.has_digests:

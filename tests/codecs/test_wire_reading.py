@@ -50,7 +50,7 @@ def test_equal_bytes_become_the_same_objects() -> None:
             _node(b"\x22\x04Relu", _within(5, b"\x0a\x02k")),
             "name is longer than the message that contains it (byte 12)",
         ),
-        (_within(7, _within(5, b"\x22\x03abc")), "float_data does not consist of whole numbers (byte 6)"),
+        (_within(7, _within(5, b"\x22\x03abc")), "float_data ends within a number (byte 6)"),
         (_within(7, _within(5, b"\x3a\x02\x01\x81")), "a packed field ends within a number (byte 8)"),
         (b"\x08", "the bytes end within a field: the file is cut off (byte 1)"),
         (_node(b"\x22\x04Relu\x0f"), "a field has no valid wire type (byte 10)"),

@@ -127,9 +127,9 @@ def test_texts_tensors_and_new_attributes_are_set() -> None:
     [
         ("set-attribute op:Conv padz [1]", '/graph/node/0: Conv has no attribute "padz"; did you mean "pads"?'),
         ("set-attribute op:Identity foo 1", 'Identity has no attribute "foo"; Identity has none'),
-        ("set-attribute op:Conv pads x", 'value: "x", but "pads" of Conv must be INTS, a list of whole numbers'),
+        ("set-attribute op:Conv pads x", 'value: "x", but "pads" of Conv must be INTS, a list of integers'),
         ("set-attribute op:Conv pads [1,x]", "begins like JSON but is not"),
-        ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected a whole number'),
+        ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected an integer'),
         ("set-attribute op:Conv pads '{\"FLOATS\": [1]}'", '"pads" of Conv is INTS, but the value is FLOATS'),
         ("set-attribute op:LeakyRelu alpha 1e39", "value: "),
         ("set-attribute op:Convv pads [1]", 'no node has op:Convv; did you mean "Conv"?'),

@@ -73,7 +73,7 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
         (script('{"edit": "prune", "expect": 1}'), '4:21: prune has no key "expect"'),
         (
             script('{"edit": "delete-node", "node": "a", "expect": -1}'),
-            "4:50: found the number -1, expected a whole number from 0",
+            "4:50: found the number -1, expected an integer from 0",
         ),
         (script('{"edit": "prune", "edit": "strip"}'), '4:21: the key "edit"'),
         (script('{"edit": "prune"'), "4:3: this `{` is not closed"),

@@ -207,9 +207,9 @@ def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
     [
         ("mixed-precision{relative=-1}", "found the number -1, expected a number from 0"),
         ("mixed-precision{absolute=-0.5}", "expected a number from 0"),
-        ("mixed-precision{evaluations=1}", "expected a whole number from 2"),
-        ("quantize-static{samples=0}", "expected a whole number from 1"),
-        ("quantize-static{dims={N: -1}}", "expected a whole number from 0"),
+        ("mixed-precision{evaluations=1}", "expected an integer from 2"),
+        ("quantize-static{samples=0}", "expected an integer from 1"),
+        ("quantize-static{dims={N: -1}}", "expected an integer from 0"),
     ],
 )
 def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:

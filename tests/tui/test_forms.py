@@ -71,7 +71,7 @@ def test_missing_and_wrong_fields_are_said_in_words() -> None:
     filling = Filling(edit_named("add-node"), {"attribute": "alpha"})
     assert [field.name for field in filling.missing()] == ["op_type", "output"]
     assert "NAME=VALUE" in filling.mistake("attribute")
-    assert "a whole number" in Filling(edit_named("delete-node"), {"bypass": "two"}).mistake("bypass")
+    assert "an integer" in Filling(edit_named("delete-node"), {"bypass": "two"}).mistake("bypass")
     assert "JSON" in Filling(edit_named("set-tensor"), {"value": "[1,"}).mistake("value")
 
 

@@ -152,8 +152,8 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
 class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     """Convert float32 to float16, with Cast around operators that do not support it.
 
-    Weights too small or too large for float16 become its smallest or largest number. The error of each output is
-    measured with every float16 value rounded, as an accelerator rounds it.
+    Weights too small or too large for float16 become the smallest or largest float16 number. The error of each output
+    is measured with every float16 value rounded, as an accelerator rounds it.
     """
 
     packages: ClassVar = ("onnxruntime",)

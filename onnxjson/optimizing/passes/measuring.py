@@ -61,7 +61,7 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         Role("file"),
         about(
             "Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
-            "If all arrays of a .npz have one more dimension than the inputs, the first dimension is that of samples."
+            "If all arrays of a .npz have one more dimension than the inputs, the first dimension counts samples."
         ),
     ] = ()
     samples: Annotated[int, about("Number of sets of random inputs.", ge=1)] = SAMPLES
