@@ -44,8 +44,8 @@ def apply_command(
 
     CHANGE is a patch (onnxjson-patch/1), which `onnxjson diff --format patch` writes, a script of edits
     (onnxjson-rewrite/1), or a Python file whose rewrite(model) returns a model or edits. A patch applies to any model
-    that still has the old values at the places of its changes; a script applies completely or not at all. If CHANGE
-    does not apply to a model, that model stays unchanged.
+    that has the old values wherever the patch changes them; a script applies completely or not at all. If CHANGE does
+    not apply to a model, that model stays unchanged.
 
     \b
     onnxjson apply change.json m.onnx -o new.onnx

@@ -48,7 +48,7 @@ class _Wanted(NamedTuple):
     "--policy FILE", "Also apply the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"
 )
 @options.option("--select NAME,...", "Run these rules instead of those of the policy: codes, families, or `all`.")
-@options.option("--base REV", "Compare costs and interface with the model in a git revision or a file.")
+@options.option("--base REV", "Compare budgets and interface with the model in a git revision or a file.")
 @options.option("--new-since REV", "Omit findings that the model already has in a git revision or a file.")
 @options.option("--explain CODE", "Describe a rule; check nothing.")
 @options.option("--fix", "Fix in place what can be fixed automatically; keep a backup.")

@@ -77,7 +77,7 @@ class _ShowCommand(options.Command):
 @options.dims
 @options.option(
     "--overlay FILE",
-    "On an HTML page: also show the results in FILE, JSON of `run`, `verify --locate` or `diff`; can be repeated.",
+    "On an HTML page: also show results from FILE, the JSON of `run`, `verify --locate` or `diff`; can be repeated.",
     "overlays",
     type=click.Path(path_type=Path),
     multiple=True,

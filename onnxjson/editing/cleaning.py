@@ -160,7 +160,7 @@ def remove_newly_unused(workspace: Workspace, before: Index) -> tuple[str, ...]:
     if not pruner.removed:
         return ()
     workspace.replace_model(model)
-    return (f"{counted(len(pruner.removed), 'value')} removed that nothing uses any more",)
+    return (f"{counted(len(pruner.removed), 'value')} removed that nothing used afterwards",)
 
 
 class _Pruner:

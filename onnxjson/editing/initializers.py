@@ -28,7 +28,7 @@ _SPARSE_SINCE: Final = 11
 
 
 class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="constants-to-initializers"):
-    """Replace Constant nodes with initializers, named as the outputs of the nodes.
+    """Replace Constant nodes with initializers, named after the nodes' outputs.
 
     Functions have no initializers, so their nodes stay. Nodes also stay if their value is an output of the graph or
     comes from an attribute of a function. Doc string and metadata of a node move to the initializer.

@@ -307,8 +307,8 @@ def _with_keys(model: Model, new: dict[str, str]) -> Model:
 class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     """Set the name of one node.
 
-    Use it for a node that has no name, or has the same name as another node; rename changes all occurrences of a name.
-    No other node of the graph may have the new name.
+    Use it for a node that has no name, or has the same name as another node; `rename` changes all occurrences of a
+    name. No other node of the graph may have the new name.
     """
 
     group: ClassVar = "names"

@@ -36,7 +36,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
 
     The inputs are existing values, or "" to omit one; the outputs are new names. The node is placed after the producers
-    of its inputs. With insert, all consumers of its first input use its first output instead; if that input is an
+    of its inputs. With `insert`, all consumers of its first input use its first output instead; if that input is an
     output of the graph, the new node produces it, and the old producer gets the new name.
     """
 

@@ -361,7 +361,7 @@ def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) ->
     if missing:
         names = listed([f'"{visible(name)}"' for name in missing], _SHOWN)
         raise ConflictError(
-            f"the base consumes {names}, which nothing produces any more: the producer was removed without a conflict; "
+            f"the base consumes {names}, which nothing produces: the producer was removed without a conflict; "
             "choose --ours or --theirs, or restore all of the base: git checkout-index -f --stage=1 -- FILE"
         )
 
