@@ -338,7 +338,12 @@ def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
     text = (tmp_path / "out" / "gate.md").read_text()
     assert "outputs compared on random inputs, at most 30 s a model" in text
     assert re.search(r"⚠️ differ in \d of 3 runs: `\"y\" by up to ", text)
-    assert '<p class="verdict bad">outputs differ in ' in (tmp_path / "out" / "gate.html").read_text()
+    page = (tmp_path / "out" / "gate.html").read_text()
+    assert '<p class="verdict bad">outputs differ in ' in page
+    assert "**breaking**: output `y` renamed to ``y" in text
+    assert (
+        "<br><b>compatible</b>: input <code>x</code>: axis 0 <code>1</code> -&gt; <code>N</code><br>and 1 more" in page
+    )
     (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
     assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
 

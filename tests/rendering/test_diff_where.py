@@ -8,11 +8,11 @@ import pytest
 
 import onnxjson
 from onnxjson.model.document import Model, Node
-from onnxjson.rendering.diff_html import diff_html
+from onnxjson.rendering.change_words import change_words, text_of
+from onnxjson.rendering.diff_html import diff_html, words_html
 from onnxjson.rendering.diff_report import Report, report
-from onnxjson.rendering.diff_text import diff_lines, summary_text
-from onnxjson.rendering.gate_comment import change_words
-from onnxjson.rendering.markdown_reports import diff_markdown
+from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.markdown_reports import diff_markdown, words_markdown
 from onnxjson.rendering.reports import diff_json
 from tests.editing.graphs import model_of
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
@@ -114,10 +114,12 @@ def test_each_value_has_the_rounds_in_which_all_places_of_the_line_have_it(alpha
     target = _stack(list(zip(alphas[::2], alphas[1::2], strict=True)))
     (event,) = report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b").events
     assert event.where == where
-    words = ", ".join(
-        [f"`{value}` `{rounds}`" for rounds, _, value in [part.partition(": ") for part in where.split("; ")]]
-    )
-    assert change_words(report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b")) == [words]
+    parts = [part.partition(": ") for part in where.split("; ")]
+    (words,) = change_words(report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b"))
+    assert text_of(words) == ", ".join([f"{value} {rounds}" for rounds, _, value in parts])
+    assert words_markdown(words) == ", ".join([f"`{value}` `{rounds}`" for rounds, _, value in parts])
+    html = ", ".join([f"<code>{value}</code> <code>{rounds}</code>" for rounds, _, value in parts])
+    assert words_html(words) == html.replace("->", "-&gt;")
 
 
 def test_a_change_is_not_told_under_another_one_of_the_same_lines() -> None:
@@ -158,8 +160,7 @@ def test_numbered_parts_that_are_gone_are_told_first() -> None:
     target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=tuple(nodes)))
     shown = report(onnxjson.diff(base, target), "a", "b")
     assert shown.layers == ("layers: 3 -> 2",)
-    assert change_words(shown)[0] == "`layers: 3 -> 2`"
-    assert summary_text(shown).startswith("layers: 3 -> 2; ")
+    assert words_markdown(change_words(shown)[0]) == "`layers: 3 -> 2`"
     assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
 
 
@@ -168,6 +169,6 @@ def test_cleanup_is_told_last() -> None:
     nodes = "{ a = Identity(x) b = Identity(a) c = MatMul(b, w) d = Neg(c) y = Relu(d) }"
     base = model_of(text.replace("{nodes}", nodes))
     target = model_of(text.replace("{nodes}", "{ c = MatMul(x, w) y = Relu(c) }"))
-    words = change_words(report(onnxjson.diff(base, target), "a", "b"))
+    words = [text_of(each) for each in change_words(report(onnxjson.diff(base, target), "a", "b"))]
     assert "Neg" in words[0]
     assert "Identity" in words[1]

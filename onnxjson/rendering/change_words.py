@@ -1,0 +1,102 @@
+"""The changes of a model in words, the same in all reports: lists of parts that each report marks in its own way."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.diffing.events import KIND_PROPERTIES, RELATIVE, Event
+from onnxjson.diffing.interface_changes import InterfaceChange
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.diff_report import Report, is_cleanup, is_of_interface
+from onnxjson.rendering.diff_text import detail_text, place_text
+
+_LONGEST: Final = 120
+
+
+class Part(NamedTuple):
+    """A part of a sentence, visible (`onnxjson.model.display`)."""
+
+    text: str
+    mark: Literal["word", "strong", "code", "name"] = "word"
+    """Text of a model is code, or a name that needs quotes where code has no mark."""
+
+
+Words = tuple[Part, ...]
+"""One change."""
+
+
+def text_of(words: Words) -> str:
+    """Return the plain text."""
+    return "".join([f'"{part.text}"' if part.mark == "name" else part.text for part in words])
+
+
+def change_words(report: Report) -> list[Words]:
+    """Return the changes of a model, the most important first."""
+    loud, _ = report.by_weight
+    events = [event for event in loud if not (report.interface and is_of_interface(event))]
+    words = [interface_words(change) for change in report.interface]
+    words += [(Part(layers, "code"),) for layers in report.layers]
+    for group, members in groupby(events, key=_group):
+        words += _together(group, list(members))
+    if report.without_effect:
+        words.append((Part(f"{counted(report.without_effect, 'change')} without effect"),))
+    return words
+
+
+def interface_words(change: InterfaceChange) -> Words:
+    """Return ``breaking: output "382" renamed to "logits"``."""
+    numbered = enumerate(change.parts)
+    parts = [Part(visible(text, _LONGEST), "name") if number % 2 else Part(text) for number, text in numbered]
+    return (Part(change.word, "strong"), Part(": "), *parts)
+
+
+def _group(event: Event) -> str:
+    """Return the word for events of which only an example is named; the events of one are next to each other."""
+    return "quantized" if event.kind == "quantized" else "cleanup" if is_cleanup(event) else ""
+
+
+def _together(group: str, events: Sequence[Event]) -> list[Words]:
+    """Return what happened; several events of a group as ``quantized in 25 places, such as Gemm -> ...``."""
+    if len(events) == 1 or not group:
+        return [_event(event) for event in events]
+    places = counted(sum([event.count for event in events]), "place")
+    example = max(events, key=lambda event: event.count)
+    kind = "" if group == example.kind else f"{example.kind} "
+    return [(Part(f"{group} in {places}, such as {kind}"), Part(visible(example.pattern, _LONGEST), "code"))]
+
+
+def _event(event: Event) -> Words:
+    """Return ``Softmax.axis -1 -> 1 in all 4 layers``, or ``fused 3× MatMul+Add -> Gemm in all 4 layers``."""
+    place, _, options = event.where.partition(": ")
+    if options:
+        sentences = [sentence.partition(": ") for sentence in event.where.split("; ")]
+        return _joined([_joined([_code(option), _code(rounds)]) for rounds, _, option in sentences], ", ")
+    details = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
+    pattern = event.pattern
+    is_attribute = event.kind == "attribute-changed"
+    numbers = [float(detail.target) for detail in details if detail.what == RELATIVE and detail.target]
+    shown: list[Words] = []
+    if is_attribute and len(details) == 1:
+        pattern = f"{pattern} {details[0].base or 'default'} -> {details[0].target or 'default'}"
+    elif details and event.count == 1 and not (KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired"):
+        shown.append((Part(detail_text(event, details[0], _LONGEST), "code"),))
+    elif numbers:
+        shown.append((Part(f"by up to {100 * max(numbers):.3g} %"),))
+    if place:
+        shown.append(_code(place))
+    elif event.count == 1:
+        shown.append((Part("in "), *_code(place_text(event.members[0]))))
+    head = [] if is_attribute else [(Part(event.kind),)]
+    head += [(Part(f"{event.count:,}×"),)] if event.count > 1 else []
+    return _joined([*head, _code(pattern), *shown])
+
+
+def _code(text: str) -> Words:
+    return (Part(visible(text, _LONGEST), "code"),) if text else ()
+
+
+def _joined(phrases: Sequence[Words], separator: str = " ") -> Words:
+    parts: list[Part] = []
+    for phrase in filter(None, phrases):
+        parts += [Part(separator), *phrase] if parts else phrase
+    return tuple(parts)
