@@ -235,7 +235,7 @@ class _Refusal:
     def _reason(self, ref: NodeRef, message: str) -> str:
         name = visible(ref.node.op_type or "")
         if ref.node.op_type in RANDOM and operators.since_version("", ref.node.op_type, self._version) is None:
-            return f"it has no {name}, and the definition of {name} would draw other numbers"
+            return f"it has no {name}, and the definition of {name} would draw other random numbers"
         if _NO_ADAPTER.search(message) is not None:
             return f"onnx has no conversion of {name} to it"
         if _COMPUTED in message:

@@ -60,7 +60,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     )
 
     pattern: Annotated[str, about("The pattern; `onnxjson find` shows what it matches.", min_length=1)]
-    replacement: Annotated[str, about("What each match is replaced with.", min_length=1)]
+    replacement: Annotated[str, about("The replacement of each match.", min_length=1)]
     node: Annotated[str | None, Role("nodes"), about("Replace only matches whose last node is one of these.")] = None
     keep: Annotated[bool, about("Keep nodes of a match whose outputs are used elsewhere.")] = False
     where_possible: Annotated[bool, about("Leave matches that cannot be replaced as they are.")] = False

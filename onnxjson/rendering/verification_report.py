@@ -110,7 +110,7 @@ def _problem_lines(verification: Verification, width: int) -> Iterator[Line]:
         run = verification.runs[numbers[0]]
         sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
         name = f"{run.name} ({sizes})" if sizes else run.name
-        more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
+        more = f", and {counted(len(numbers) - 1, 'more run')} like it" if len(numbers) > 1 else ""
         yield from paragraph(f"run {numbers[0]}, {name}{more}: {run.problem}", width, "bad")
     if len(groups) > _PROBLEMS:
         yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)

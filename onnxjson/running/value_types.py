@@ -194,7 +194,7 @@ class Shapes:
                 head, _, axis = name.rpartition(":")
                 if head in known and axis.isdecimal():
                     raise FeedError(f'axis {axis} of "{visible(head)}" is not dynamic: {self.describe(head)}')
-                raise FeedError(unknown("open dimension", name, self._names))
+                raise FeedError(unknown("dynamic dimension", name, self._names))
             for dimension in dimensions:
                 if not self.dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')

@@ -429,4 +429,4 @@ class Verifier:
         outcome = self.compare(feeds, pairs, sides=(0, 0))
         for report in outcome.all(Compared):
             if not report.comparison.close:
-                yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'
+                yield f'the base itself returns a different "{visible(pairs[report.pair][0])}" in each run'

@@ -114,7 +114,7 @@ def test_costs_are_a_column(binary: Path) -> None:
         (["--variant", "a=prune", "--variant", "a=onnxsim"], 2, "two variants have the name 'a'"),
         (["-o", "report.pdf"], 2, "end the name with one of .csv"),
         (["--dim", "N=1,2"], 2, "several sizes"),
-        (["--dim", "M=1"], 65, "open dimension"),
+        (["--dim", "M=1"], 65, "dynamic dimension"),
         (["--score", "none.py"], 66, "does not exist"),
         (["--tune", "threads="], 2, "has no value to try"),
         (["-o", "/none/report.csv"], 73, "create it first"),

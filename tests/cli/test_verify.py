@@ -94,7 +94,7 @@ def test_reasons_that_are_alike_are_told_once(pair: tuple[Path, Path], tmp_path:
     result = run("verify", pair[0], tmp_path / "broken.onnx", "--samples", "10")
     assert "10 of 10 runs failed" in result.stdout
     assert result.stdout.count("cannot be reshaped") == 1
-    assert "and 9 runs more like it" in " ".join(result.stdout.split())
+    assert "and 9 more runs like it" in " ".join(result.stdout.split())
 
 
 def test_nan_on_one_side_is_said_to_be_that(tmp_path: Path) -> None:

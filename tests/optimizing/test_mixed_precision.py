@@ -289,7 +289,7 @@ def test_constants_that_float16_does_not_hold_are_named_and_stay_in_their_float3
     assert "beyond float16 (65504): var (9.8e+07)" in made.notes
     assert kept(made) == ["norm"]
     made = made_by(model, "float16")
-    assert any(note.startswith("beyond float16, and reduced where") and "var (9.8e+07)" in note for note in made.notes)
+    assert any(note.startswith("beyond float16, so reduced for") and "var (9.8e+07)" in note for note in made.notes)
 
 
 def test_a_long_error_keeps_its_end_with_the_cause() -> None:

@@ -171,7 +171,7 @@ def test_open_dimensions_get_the_sizes_that_are_named(model: Model) -> None:
     open_model = api.from_proto(proto)
     for spelled in ("quantize-static", "quantize-static{dims={N: 3}}"):
         assert error(made_by(open_model, spelled)) > 0
-    with pytest.raises(PassError, match='no open dimension "M"'):
+    with pytest.raises(PassError, match='no dynamic dimension "M"'):
         made_by(open_model, "quantize-static{dims={M: 3}}")
 
 

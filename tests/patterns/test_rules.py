@@ -331,7 +331,7 @@ def test_passes_explain_shows_what_nearly_was_fused(tmp_path: Path) -> None:
     onnxjson.save(model_of(CASES["gelu-erf"].near, 20), tmp_path / "m.onnx")
     shown = run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "Gelu")
     assert shown.exit_code == 1
-    assert 'input 1 of Div "d" is 1.25, the pattern needs 1.41421' in shown.stdout
+    assert 'input 1 of Div "d" is 1.25; the pattern needs 1.41421' in shown.stdout
     assert run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "unknown").exit_code == 2
     shown = run("passes", "explain", "float16", tmp_path / "m.onnx", "--fusion", "gelu")
     assert shown.exit_code == 2

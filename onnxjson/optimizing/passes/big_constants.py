@@ -242,7 +242,7 @@ class Substituted:
         if wrong:
             name = visible(wrong[0].name or "")
             where = ("it is big and not an initializer of the main graph" if is_external(wrong[0])
-                     else "an earlier pass made it, and it is read when it is written; run that pass last")  # fmt: skip
+                     else "an earlier pass creates it only when the result is written; run that pass last")  # fmt: skip
             raise PassError(f'cannot read the constant "{name}": {where}')
         if self._inputs:
             size = sum(map(stored_bytes, self._inputs.values()))

@@ -175,7 +175,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         self._check_names(model)
         large = large_constants(proto_of(model))
         if large:
-            remark(f"beyond float16, and reduced where a float16 node consumes it: {described(large)}")
+            remark(f"beyond float16, so reduced for float16 nodes: {described(large)}")
         return convert(
             model,
             self.block_nodes,
