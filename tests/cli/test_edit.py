@@ -521,7 +521,7 @@ def test_metadata_of_a_deleted_node_is_dropped_at_the_prompt(tmp_path: Path, edi
     )
     with Terminal("edit", tmp_path / "m.onnx", more=editor("import re; " + delete) | {"PAGER": "cat"}) as terminal:
         shown = terminal.expect("keep the draft?")
-        assert '2 lines of metadata are about the node that produces "a"' in shown
+        assert '2 lines of metadata belong to the node that produces "a"' in shown
         assert "[d]rop that metadata" in shown
         terminal.answer("d")
         terminal.expect("[y]es, [e]dit again, [n]o")
