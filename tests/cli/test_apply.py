@@ -107,7 +107,7 @@ def test_same_base_wants_the_very_model(binary: Path, change: Path) -> None:
     [
         ((), "-o OUT for a file, or -i to change MODEL itself"),
         (("-i", "-o", "x.onnx"), "-o OUT writes another file, and -i changes MODEL itself; choose one of them"),
-        (("-i", "--to", "json"), "-i keeps the form of MODEL"),
+        (("-i", "--to", "json"), "-i keeps the format of MODEL"),
     ],
 )
 def test_usage_names_what_fits(binary: Path, change: Path, options: tuple[str, ...], says: str) -> None:

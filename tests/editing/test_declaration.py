@@ -196,7 +196,7 @@ def test_value_that_does_not_fit_is_refused_with_its_place(given: dict[str, Any]
     ("words", "says"),
     [
         ([], "everything needs --text; it is written everything TEXT [VALUE]"),
-        (["a", "1", "2"], "everything: 2 is one word too many; a list is one word: '[1,2]'"),
+        (["a", "1", "2"], "everything: 2 is one argument too many; a list is one word: '[1,2]'"),
         (["a", "--intger", "1"], "everything: No such option '--intger'. (Did you mean one of: '--integer'"),
         (["a", "--integer"], "everything: Option '--integer' requires an argument."),
         (["a", "--integer", "x"], 'everything: integer: found the string "x", expected an integer from 1'),

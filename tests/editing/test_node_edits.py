@@ -233,7 +233,7 @@ def test_inserted_node_with_inputs_from_later_moves_those_who_take_it() -> None:
         ("add-node Relu --input x --output n --attribute alpha=1", 'Relu has no attribute "alpha"; it has none'),
         ("add-node LeakyRelu --input x --output n --attribute alhpa=1", 'did you mean "alpha"?'),
         ("add-node LeakyRelu --input x --output n --attribute alpha=red", 'alpha: "red", but "alpha" of LeakyRelu'),
-        ("add-node Relu --input x --output a", '"a" exists in /graph already; choose another name'),
+        ("add-node Relu --input x --output a", '"a" already exists in /graph; choose another name'),
         ("add-node Split --input x --output p --output p", "two outputs have the same name"),
         ("add-node Relu --input zz --output n", 'nothing is called "zz"'),
         ("add-node Relu --output n --insert", "Relu accepts 1 input, but the node has 0"),
