@@ -653,7 +653,7 @@ def test_a_crash_a_hang_and_an_allocation_among_200_cost_three_rows(cluster: Any
     assert sorted(row.model for row in rows) == sorted(each.model for each in sources)
     assert {row.model: row.error for row in rows if row.status == "failed"} == {
         "crash": "its process crashed (SIGSEGV)",
-        "hang": "it was ended after 3 s (--timeout)",
+        "hang": "it was stopped after 3 s (--timeout)",
         "allocation": "its process ended with the code 1",
     }
 

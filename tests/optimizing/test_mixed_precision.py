@@ -267,7 +267,7 @@ def sensitive(layers: int) -> Model:
 
 
 @pytest.mark.parametrize(
-    ("layers", "why"), [(2, "every node needs float32"), (40, "alone in float16, each of 16 nodes")]
+    ("layers", "why"), [(2, "every node needs float32"), (40, "each of 16 sampled nodes alone in float16")]
 )
 def test_nothing_converted_is_a_failure_that_names_what_is_too_large(layers: int, why: str) -> None:
     with pytest.raises(PassError, match=f"nothing was converted: {why}") as caught:

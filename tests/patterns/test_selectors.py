@@ -175,7 +175,7 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ('op:"Con*"', 'no node has op:"Con*"; did you mean "Conv"?'),
         ("shape:1,32", 'no node has shape:1,32; did you mean "1,N,32" or "1,3,32"'),
         ("dtype:flaot16", 'did you mean "float16"?'),
-        ("op:Conv op:If", "no node fits all of op:Conv op:If; nodes that have each: op:Conv 3, op:If 1"),
+        ("op:Conv op:If", "no node matches all of op:Conv op:If; nodes for each: op:Conv 3, op:If 1"),
         ("op:", 'nothing follows op: (for an empty text write op:"")'),
         ("in:other", "only in:main is known"),
         ("in:main !in:main", "asks for nodes both inside and outside the main graph"),
