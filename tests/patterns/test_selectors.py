@@ -181,7 +181,7 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ("in:main !in:main", "asks for nodes both inside and outside the main graph"),
         ("op:Conv two names", 'has 2 names without a key; put a name with spaces in quotes: "two names"'),
         ('op:Conv "open', "the quote at character 8 is not closed"),
-        ("re:nothing.*", "fits no name of a node or tensor"),
+        ("re:nothing.*", "matches no whole name of a node or tensor"),
         ("re:(", "missing ), unterminated subpattern"),
         ("clash", 'clash is the name of @/graph/node/6 (Sub "clash") and an output of @/graph/node/5 (Add'),
         ("@/graph/nodes/0", 'has no field "nodes"; did you mean "node"?'),
