@@ -110,7 +110,7 @@ BUILT: dict[str, tuple[str, Callable[[], Model], Callable[[], Model]]] = {
     "ONJ901": ("outside", lambda: _with_graph(initializer=(_external("w", "../w.bin"),)),
                lambda: _with_graph(initializer=(_external("w", "data/w.bin"),))),
     "ONJ902": ("w.bin", lambda: _with_graph(initializer=(_external("w", "w.bin"),)), _clean),
-    "ONJ903": ("not visible", lambda: _node(name="a\u202eb"), _clean),
+    "ONJ903": ("invisible", lambda: _node(name="a\u202eb"), _clean),
     "ONJ904": ("/home/jane", lambda: _clean(doc_string="File /home/jane/train.py"),
                lambda: _clean(doc_string="train.py")),
     "ONJ905": ("AKIAAB", lambda: _clean(doc_string="AKIAABCDEFGHIJKLMNOP"), lambda: _clean(doc_string="AKIA")),

@@ -123,7 +123,7 @@ def test_nodes_that_an_older_version_lacks_are_adapted(line: str, out: str, vers
         (
             "s = Size (x) o = Constant <value = int64 {1}> () z = Sub (o, o) a = Range (z, o, o) y = ReduceMean (x, a)",
             17,
-            r"\(/graph/node/4\): ReduceMean has an attribute there instead of this input, which is not a known constant; .*18",
+            r"\(/graph/node/4\): ReduceMean has an attribute there instead of this input, .*; .*18",
         ),
     ],
 )
