@@ -177,7 +177,7 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ("dtype:flaot16", 'did you mean "float16"?'),
         ("op:Conv op:If", "no node matches all of op:Conv op:If; nodes for each: op:Conv 3, op:If 1"),
         ("op:", 'nothing follows op: (for an empty text write op:"")'),
-        ("in:other", "only in:main is known"),
+        ("in:other", "the only scope is in:main"),
         ("in:main !in:main", "asks for nodes both inside and outside the main graph"),
         ("op:Conv two names", 'has 2 names without a key; put a name with spaces in quotes: "two names"'),
         ('op:Conv "open', "the quote at character 8 is not closed"),
