@@ -91,7 +91,7 @@ def test_sbi4onnx_old_size_changes_nothing_and_back_gives_the_function() -> None
     before = model_of(ATTENTION)
     same = run(before, SetBatchSize(size=1))
     assert same.model is before
-    assert same.outcomes[0].notes == ("the batch is 1 already",)
+    assert same.outcomes[0].notes == ("the batch size is already 1",)
     back = apply(before, [SetBatchSize(size=3), SetBatchSize(size=1)])
     require_same_results(before, back, sample_inputs(before))
     there = apply(before, SetBatchSize(size="N"))
@@ -338,21 +338,21 @@ def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*puts samples together"),
-        ("y = Softmax <axis = 0> (x)", "Softmax.*puts samples together"),
+        ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*combines samples with each other"),
+        ("y = Softmax <axis = 0> (x)", "Softmax.*combines samples with each other"),
         ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes that dimension"),
         ("t = Transpose(x) y = MatMul(x, t)", "MatMul.*pairs each sample with all others"),
         ("n = Abs(x) t = Transpose(n) y = Gemm(x, t)", "Gemm.*pairs each sample with all others"),
-        ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs every sample"),
-        ("a = ReduceSum <axes = [1]> (x) b = Transpose(a) y = Add(a, b)", r"Add\).*pairs every sample"),
+        ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs each sample"),
+        ("a = ReduceSum <axes = [1]> (x) b = Transpose(a) y = Add(a, b)", r"Add\).*pairs each sample"),
         (
             "b = ReduceSum <axes = [1]> (x) a = ReduceSum <axes = [1], keepdims = 0> (x) y = Add(b, a)",
-            r"Add\).*pairs every sample",
+            r"Add\).*pairs each sample",
         ),
-        ("i = ArgMax <axis = 1, keepdims = 0> (x) y = Gather <axis = 1> (x, i)", "Gather.*pairs every sample"),
-        ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*puts samples together"),
+        ("i = ArgMax <axis = 1, keepdims = 0> (x) y = Gather <axis = 1> (x, i)", "Gather.*pairs each sample"),
+        ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*combines samples with each other"),
         ("y = local.Op(x)", "local:Op"),
-        ("y = Concat <axis = 0> (x, x)", "Concat.*puts samples together"),
+        ("y = Concat <axis = 0> (x, x)", "Concat.*combines samples with each other"),
         ("i = Constant <value = int64[1] {0}> () y = Gather <axis = 0> (x, i)", "Gather.*selects some of the samples"),
         ("y = NonZero(x)", "NonZero"),
         ("s = Constant <value = float[2] {2.0, 1.0}> () y = Resize(x, , s)", "Resize.*scales the number of samples"),
@@ -506,7 +506,7 @@ def test_the_node_is_named_where_inputs_with_different_sizes_meet() -> None:
     before = model_of(
         "g (float[1,4] x, float[2,4] state) => (float[2,4] y) { a = Abs(x) b = Abs(state) y = Add(a, b) }"
     )
-    with pytest.raises(EditError, match=r'/graph/node/2 \(Add\): .*sizes meet: "x" has 1, "state" has 2'):
+    with pytest.raises(EditError, match=r'/graph/node/2 \(Add\): .*sizes: "x" has 1, "state" has 2'):
         apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 0}))
 
 
