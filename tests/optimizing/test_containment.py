@@ -31,7 +31,7 @@ BAD = {
     "gives half a model": ("return model.SerializeToString()[:-100]", r"returned [\d,]+ bytes that are not a model"),
     "gives two models": (
         "return model.SerializeToString() * 2",
-        r"returned what looks like two models: \w+ occurs twice",
+        r"returned what looks like two models: \w+ appears twice",
     ),
     "gives no graph": ("model.ClearField('graph')\n    return model", r"returned a model without a graph"),
     "leaves nodes without inputs": (

@@ -62,7 +62,7 @@ def test_an_element_without_a_name_of_its_own_has_a_digest_and_another_one_is_re
     assert found.node.startswith("@/graph/node/1#")
     assert portable(model, found) == found
     assert edits.apply(model, found) == edits.apply(model, edit)
-    with pytest.raises(SelectorError, match="another element"):
+    with pytest.raises(SelectorError, match="no longer the element"):
         edits.apply(turned(model, "node"), found)
 
 
