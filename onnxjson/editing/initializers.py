@@ -64,7 +64,10 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
             else:
                 moved.setdefault(ref.scope, {})[ref.position] = constant
         count = sum(map(len, moved.values()))
-        notes = [f"{counted(number, 'Constant node')} not replaced: {reason}" for reason, number in kept.items()]
+        notes = [
+            f"{counted(number, 'Constant node')} {'stays: it' if number == 1 else 'stay: each'} {reason}"
+            for reason, number in kept.items()
+        ]
         if not count:
             if self.node is not None:
                 raise EditError(f"{refs[0].address} cannot become an initializer: it {next(iter(kept))}")

@@ -360,7 +360,7 @@ def test_constants_become_initializers_and_nodes_again() -> None:
         ("b", 1, ()),
         ("i", 7, (2,)),
     ]
-    assert result.outcomes[0].notes == ("1 Constant stays: it is an output of its graph",)
+    assert result.outcomes[0].notes == ("1 Constant node stays: it is an output of its graph",)
     require_valid(result.model)
     require_same_results(before, result.model, sample_inputs(before))
     back = apply(result.model, InitializersToConstants())

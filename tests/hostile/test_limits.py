@@ -235,7 +235,7 @@ def test_options_raise_the_limits_of_an_analysis() -> None:
 def test_the_page_has_the_limits_of_an_analysis() -> None:
     rows = table()
     seconds, memory = rows["seconds of an analysis"], rows["memory of an analysis"]
-    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of processor time", "76", "`--timeout`"]
+    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of CPU time", "76", "`--timeout`"]
     assert memory == [f"{ANALYSIS_BYTES >> 30} GiB, or 4 times the model", "76", "`--memory`"]
 
 
