@@ -179,7 +179,7 @@ def test_edits_with_other_bits_are_other_edits() -> None:
         ({"text": 1}, "everything: text: found the number 1, expected a string"),
         ({"text": "a", "integer": 0}, "everything: integer: found the number 0, expected an integer from 1"),
         ({"text": "a", "integer": True}, "everything: integer: found true, expected an integer from 1"),
-        ({"text": "a", "choice": "tow"}, 'found the text "tow", expected one of one, two; did you mean "two"?'),
+        ({"text": "a", "choice": "tow"}, 'found the string "tow", expected one of one, two; did you mean "two"?'),
         ({"text": "a", "integers": [1, "x"]}, 'everything: integers[1]: found the string "x", expected an integer'),
         ({"text": "a", "names": {"k": 1}}, "everything: names.k: found the number 1, expected a string"),
         ({"text": "a", "value": {"k": [object()]}}, "everything: value.k[0]: found a object, expected"),
