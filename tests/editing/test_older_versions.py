@@ -108,7 +108,7 @@ def test_nodes_that_an_older_version_lacks_are_adapted(line: str, out: str, vers
         (
             "y = Bernoulli (x)",
             13,
-            r"\(/graph/node/0\): it has no Bernoulli, .* other numbers; convert to version 15 or",
+            r"\(/graph/node/0\): it has no Bernoulli, .* other random numbers; convert to version 15 or",
         ),
         (
             "y = Add (x, x)",
