@@ -409,7 +409,7 @@ def test_a_length_that_cannot_be_followed_is_refused_with_the_node(body: str, wo
 
 
 def test_a_length_beyond_the_positions_of_a_model_is_refused() -> None:
-    with pytest.raises(EditError, match="has elements for sizes up to 6"):
+    with pytest.raises(EditError, match="has elements for 6"):
         apply(model_of(TOKENS), SetDim(tensor="x", axis=1, size=7, follow=True))
     with pytest.raises(EditError, match="needs the axis of an input"):
         apply(model_of(TOKENS), SetDim(tensor="y", axis=1, size=7, follow=True))
