@@ -266,7 +266,7 @@ def test_terminal_has_colours_and_a_pager(unfused: Path, leaky: Path, tmp_path: 
 def repository(binary: Path, leaky: Path, tmp_path: Path) -> Path:
     """A folder under git: m.onnx as it was committed, and another one in its place."""
     if shutil.which("git") is None:
-        pytest.skip("no git")
+        pytest.skip("git is not installed")
     folder = tmp_path / "repository"
     folder.mkdir()
     shutil.copy(binary, folder / "m.onnx")

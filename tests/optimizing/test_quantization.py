@@ -84,7 +84,7 @@ def test_more_bits_lose_less_and_named_nodes_stay(model: Model) -> None:
 ])  # fmt: skip
 def test_what_the_quantizer_of_weights_cannot_do_is_said(model: Model, options: str, said: str) -> None:
     if "hqq" in options and is_installed("torch"):
-        pytest.skip("torch is installed")
+        pytest.skip("it tests the message about torch where that is not installed")
     with pytest.raises(PassError, match=said):
         made_by(replace(model, opset_import=NEW), f"quantize-weights{{{options}}}")
 

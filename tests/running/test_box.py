@@ -33,8 +33,11 @@ from onnxjson.storage import api
 LIMITS = Limits(wall_seconds=10, open_files=64, file_bytes=1 << 20, may_start_threads=True)
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the box is one of Linux"),
-    pytest.mark.skipif(bool(box.missing()), reason="this kernel has no Landlock or no seccomp: onnxjson doctor"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Landlock and seccomp, which only Linux has"),
+    pytest.mark.skipif(
+        bool(box.missing()),
+        reason="this kernel has no Landlock or no seccomp (see onnxjson doctor)",
+    ),
 ]
 
 

@@ -587,7 +587,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False, capture_output=True, text=True
     )
     if made.returncode:
-        pytest.skip(f"no file system of its own can be mounted here: {made.stderr.strip()}")
+        pytest.skip(f"mounting a small file system needs rights: {made.stderr.strip()}")
     try:
         yield disk
     finally:
