@@ -25,8 +25,8 @@ from onnxjson.model.walking import tensors_of
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import files, weights
 from onnxjson.storage.external import location_parts
-from onnxjson.storage.external_files import locations
 from onnxjson.storage.identity import sha256_of
+from onnxjson.storage.named_files import locations
 
 __all__ = ["Checkout", "is_revision_spec", "open_revision"]
 

@@ -38,9 +38,9 @@ from onnxjson.outline.places import lines_of
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
-from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
+from onnxjson.storage.named_files import external_paths
 from onnxjson.storage.weights import check_blobs, missing
 
 if TYPE_CHECKING:

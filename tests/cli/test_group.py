@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import output, overview
+from onnxjson.cli import failures, output, overview
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
@@ -141,7 +141,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     error: type[errors.OnnxJsonError], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = error("what, where, what to do", 3) if error is errors.WireError else error("what, where, what to do")
-    assert output.report_failure(failure) == error.exit_code
+    assert failures.report_failure(failure) == error.exit_code
     assert capsys.readouterr().err.startswith(f"onnxjson: error[{error.exit_code}]: what, where, what to do")
 
 
@@ -160,7 +160,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     ids=lambda value: type(value).__name__,
 )
 def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert output.report_failure(error) == code
+    assert failures.report_failure(error) == code
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -312,7 +312,7 @@ def test_a_system_that_opens_no_more_files_is_an_error_in_one_line(
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(output, "make_robust", full)
-    monkeypatch.setattr(output, "unprintable", full)
+    monkeypatch.setattr(failures, "unprintable", full)
     with pytest.raises(SystemExit) as caught:
         onnxjson.main(["--version"])
     assert caught.value.code == 74

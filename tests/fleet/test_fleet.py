@@ -171,7 +171,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path) -> None:
 def test_a_log_gets_a_line_now_and_then(
     cluster: Any, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("onnxjson.cli.fleet._SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr("onnxjson.cli.fleet_run._SECONDS_A_LINE", 0.0)
     assert "of 12 done" in fleet(cluster, "show", models).stderr
 
 
@@ -494,7 +494,7 @@ def test_wrong_words(models: Path) -> None:
 
 def test_limits_of_a_model_are_also_those_of_its_analysis(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
     jobs: list[Job] = []
-    monkeypatch.setattr("onnxjson.cli.fleet._Fleet.run", lambda self: jobs.append(self.job))
+    monkeypatch.setattr("onnxjson.cli.fleet_run._Fleet.run", lambda self: jobs.append(self.job))
     for words in (["check", str(models), "--deep"], ["find", str(models), "Relu($x)"]):
         run("fleet", *words, "--timeout", "900", "--memory", "8G")
     assert [job.words for job in jobs] == [

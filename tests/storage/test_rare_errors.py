@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import onnxjson
-from onnxjson.cli import output
+from onnxjson.cli import failures, output
 from onnxjson.model import system
 from onnxjson.model.document import Graph, StringStringEntry, Tensor
 from onnxjson.model.errors import (
@@ -235,4 +235,4 @@ def test_a_descriptor_that_cannot_be_closed_breaks_nothing(path: Path, monkeypat
 
 def test_a_failure_that_cannot_be_printed_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "failure", failing(errno.EIO))
-    assert output.report_failure(FileError("x")) == 74
+    assert failures.report_failure(FileError("x")) == 74

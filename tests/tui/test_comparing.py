@@ -14,7 +14,8 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.types import format_type
 from onnxjson.optimizing.passes.catalogue import Entry, Option
-from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
+from onnxjson_tui.screens.comparison import ComparisonScreen
+from onnxjson_tui.screens.comparisons import comparison_of_files
 from onnxjson_tui.screens.passes import spec_offers
 from onnxjson_tui.workbench.commands import run_line
 from tests.editing.graphs import model_of
