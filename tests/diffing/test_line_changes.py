@@ -51,15 +51,15 @@ def test_changes_lead_from_one_text_to_the_other_and_never_touch(seeds: range) -
 
 
 def test_no_more_is_changed_than_difflib_finds_changed_over_many_texts() -> None:
-    mine = theirs = 0
+    count = theirs = 0
     for seed in range(1000):
         chance = random.Random(seed)
         old = [b"%d" % chance.randrange(12) for _ in range(30)]
         new = [line for line in old if chance.random() < 0.8]
-        mine += sum(change.old_end - change.old_start for change in changes(old, new))
+        count += sum(change.old_end - change.old_start for change in changes(old, new))
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
         theirs += sum(high - low for tag, low, high, _, _ in matcher.get_opcodes() if tag != "equal")
-    assert mine <= theirs
+    assert count <= theirs
 
 
 @pytest.mark.parametrize(("old", "new"), [([], []), ([b"a"], [b"a"])])

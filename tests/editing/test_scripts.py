@@ -216,11 +216,11 @@ def python(tmp_path: Path, text: str) -> PythonScript:
 )
 def test_python_script_gives_a_model_a_patch_or_edits(tmp_path: Path, body: str) -> None:
     model = model_of(CHAIN)
-    found = python(tmp_path, f"from onnxjson import apply, edits, to_proto\n\ndef rewrite(model):\n    {body}\n").run(
+    result = python(tmp_path, f"from onnxjson import apply, edits, to_proto\n\ndef rewrite(model):\n    {body}\n").run(
         model
     )
-    assert found.model == onnxjson.apply(model, edits.Script.loads(script(ALPHA)))
-    assert found.matches == 1
+    assert result.model == onnxjson.apply(model, edits.Script.loads(script(ALPHA)))
+    assert result.matches == 1
 
 
 def test_python_script_that_fails_is_named_with_its_line(tmp_path: Path) -> None:

@@ -216,10 +216,10 @@ def test_thousands_of_objects_are_listed_page_by_page(s3: Any, monkeypatch: pyte
 
     count("_bucket_response")
     count("_key_response")
-    found = list_models(["s3://zoo/many/**/*.onnx"])
+    sources = list_models(["s3://zoo/many/**/*.onnx"])
     for number in range(2_500):
         backend.delete_object("zoo", f"many/{number % 100}/{number}.onnx")
-    assert (len(found), len({each.relative for each in found})) == (2_500, 2_500)
+    assert (len(sources), len({each.relative for each in sources})) == (2_500, 2_500)
     assert len(requests) == 3  # of at most 1,000 objects each
 
 

@@ -56,11 +56,11 @@ def error(made: PassResult) -> float:
 
 
 def test_dynamic_makes_integers_of_weights_and_tells_the_cost(model: Model) -> None:
-    made = made_by(model, "quantize-dynamic")
-    assert operators(made).count("MatMulInteger") == 2
-    assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in made.notes)
+    results = made_by(model, "quantize-dynamic")
+    assert operators(results).count("MatMulInteger") == 2
+    assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in results.notes)
     assert any(re.fullmatch(r"y \(float32\): largest error \S+, \S+ of the largest, cosine 0.\d+", note)
-               for note in made.notes)  # fmt: skip
+               for note in results.notes)  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "operator"), [

@@ -583,11 +583,11 @@ def test_a_limit_of_the_file_size_leaves_the_old_content(path: Path) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    made = subprocess.run(
+    result = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False, capture_output=True, text=True
     )
-    if made.returncode:
-        pytest.skip(f"mounting a small file system needs rights: {made.stderr.strip()}")
+    if result.returncode:
+        pytest.skip(f"mounting a small file system needs rights: {result.stderr.strip()}")
     try:
         yield disk
     finally:
