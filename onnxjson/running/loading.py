@@ -94,7 +94,6 @@ def try_loading(
     *,
     runs: bool = True,
     reads_files: bool = True,
-    trust_links: bool = False,
 ) -> Loading:
     """Load a model in onnxruntime, and run it once on random inputs.
 
@@ -106,7 +105,7 @@ def try_loading(
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
     with nullcontext(worker) if worker is not None else Worker() as sandbox:
-        attempt = _Attempt(folder, sandbox, trust_links)
+        attempt = _Attempt(folder, sandbox)
         try:
             sandbox.start()
             tensors = list(tensors_of(model))
@@ -201,7 +200,6 @@ def _not_triable(model: Model) -> str | None:
 class _Attempt(NamedTuple):
     folder: Path | None
     worker: Worker
-    trust_links: bool
 
     def load(self, model: Model, *, runs: bool) -> Loading:
         """Load a model; where it fails, again with names of the nodes by which the message places it."""
@@ -230,7 +228,7 @@ class _Attempt(NamedTuple):
         return Loading(state="fails", reason=_plain(message), address=address, is_certain=certain)
 
     def _execute(self, model: Model, feeds: "list[Values] | tuple[()]") -> Outcome:
-        sent = pack_model(model, self.folder, trust_links=self.trust_links)
+        sent = pack_model(model, self.folder)
         task = RunTask(
             subject=sent.subject,
             settings=Settings(engines=(ENGINE,), level="all"),
