@@ -123,7 +123,8 @@ def test_a_big_model_is_loaded_without_its_weights(worker: Worker, monkeypatch: 
 
     monkeypatch.setattr(loading, "_WHOLE", 0)
     found = try_loading(made(64), None, worker)
-    assert (found.state, found.ran) == ("loads", "not run: its weights, 16,384 bytes, are not loaded")
+    problem = "its weights, 16,384 bytes, are not loaded"
+    assert (found.state, found.ran, found.run_problem) == ("loads", "not-run", problem)
     assert try_loading(made(63), None, worker).state == "fails"
     (finding,) = check(made(64), deep=True)
     assert (finding.code, finding.severity) == ("check-load", "warning")
