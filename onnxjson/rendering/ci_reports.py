@@ -8,6 +8,7 @@ all text of a model or a file name is in code spans, or escaped; see `onnxjson.r
 import hashlib
 import html
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from onnxjson.checking.catalogue import RULES, family_of
-from onnxjson.checking.judging import FORMAT, GateResult, Judged, ModelResult
+from onnxjson.checking.judging import COMPATIBLE, FORMAT, GateResult, Judged, ModelResult
 from onnxjson.checking.linting import Rule
 from onnxjson.checking.policy import NUMBERS, Verdict
 from onnxjson.model.display import counted, visible
@@ -147,21 +148,24 @@ def headline(result: GateResult) -> str:
     if not result.models:
         return "No models changed."
     bad = sum([not each.passes for each in result.models])
-    models = counted(len(result.models), "changed model")
     breaking = sum([any([change.is_breaking for change in each.interface]) for each in result.models])
-    verdicts = [each.outputs.verdict for each in result.models if each.outputs is not None]
+    verdicts = Counter([each.outputs.verdict for each in result.models if each.outputs is not None])
+    is_single = len(result.models) == 1
     facts = [
-        f"{number:,} {words}"
-        for number, words in (
-            (breaking, "breaking for callers"),
-            (verdicts.count("different"), "with other outputs"),
-            (verdicts.count("not-compared"), "not compared"),
-            (verdicts.count("equal"), "with equal outputs"),
+        alone if is_single else f"{number:,} {several}"
+        for number, alone, several in (
+            (breaking, "it breaks callers", "breaking for callers"),
+            (verdicts["different"], "outputs differ", "with other outputs"),
+            (verdicts["inconclusive"], "comparing outputs was inconclusive", "compared without a conclusion"),
+            (verdicts["not-compared"], "outputs were not compared", "not compared"),
+            (verdicts["equal"], "outputs are equal", "with equal outputs"),
         )
         if number
     ]
-    blocked = f"the gate blocks {bad:,}" if bad else "nothing is blocked"
-    return f"{models}: {', '.join([*facts, blocked])}."
+    text = f"{counted(len(result.models), 'model')} changed" + (f": {', '.join(facts)}" if facts else "")
+    if not bad:
+        return f"{text}. The check passes."
+    return f"{text}. The check fails" + ("." if is_single else f" for {bad:,}.")
 
 
 def urgency(each: ModelResult) -> tuple[bool, bool]:
@@ -170,9 +174,12 @@ def urgency(each: ModelResult) -> tuple[bool, bool]:
 
 
 def state_of(model: ModelResult) -> str:
-    """Return "error", "warning" or "ok"."""
+    """Return "error", "warning" or "ok"; what stays compatible is no reason to look twice."""
+    if not model.passes:
+        return "error"
     is_uncompared = model.outputs is not None and model.outputs.verdict == "not-compared"
-    return "error" if not model.passes else "warning" if model.findings or model.problems or is_uncompared else "ok"
+    is_noted = any([finding.code != COMPATIBLE for finding in model.findings])
+    return "warning" if is_noted or model.problems or is_uncompared else "ok"
 
 
 def _numbers(each: ModelResult, cell: Callable[[str], str]) -> list[str]:

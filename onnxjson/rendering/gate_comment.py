@@ -12,7 +12,8 @@ from onnxjson.rendering.change_words import Words
 from onnxjson.rendering.ci_reports import IN_ROW, by_severity, columns_of, headline, row_words, state_of, urgency
 from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span, words_markdown
 
-_ICONS: Final = {"error": "❌", "warning": "⚠️", "ok": "✅", "equal": "", "different": "⚠️ ", "not-compared": "⚠️ "}
+_ICONS: Final = {"error": "❌", "warning": "⚠️", "ok": "✅"}
+_OUTPUT_ICONS: Final = {"equal": "", "different": "⚠️ ", "inconclusive": "❔ ", "not-compared": "❔ "}
 _COSTS: Final = ("nodes", "parameters", "weights", "MACs", "peak")
 _MOST_CHANGES: Final = 8
 """Maximum number of further changes of a model."""
@@ -33,7 +34,9 @@ def gate_comment(result: GateResult, changes: Mapping[str, Sequence[Words]], sec
     ordered = sorted(result.models, key=urgency)
     states = [state_of(each) for each in ordered]
     icon = next((_ICONS[state] for state in ("error", "warning") if state in states), _ICONS["ok"])
-    limit = f"outputs compared on random inputs, at most {seconds:g} s a model" if seconds else "outputs not compared"
+    limit = "outputs not compared"
+    if seconds:
+        limit = f"outputs compared on random inputs, which tell nothing of accuracy, for at most {seconds:g} s a model"
     text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}; {limit}\n"
     rows = [_row(each, changes.get(each.name, ())) for each in ordered]
     if rows:
@@ -60,10 +63,12 @@ def _row(result: ModelResult, changes: Sequence[Words]) -> str:
         for name, old, new in zip(_COSTS, before, after, strict=True)
         if old != new and old and new
     ]
+    if not costs and all([*before, *after]):
+        costs = ["unchanged"]
     outputs = ""
     if result.outputs is not None:
         detail = f": {code_span(result.outputs.detail)}" if result.outputs.detail else ""
-        outputs = f"{_ICONS[result.outputs.verdict]}{result.outputs.words}{detail}"
+        outputs = f"{_OUTPUT_ICONS[result.outputs.verdict]}{result.outputs.words}{detail}"
     words = "<br>".join(map(words_markdown, row_words(result, changes)))
     cells = (_ICONS[state_of(result)], code(result.name), words, outputs, "<br>".join(costs))
     return f"| {' | '.join(cells)} |\n"

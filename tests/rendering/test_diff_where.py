@@ -159,8 +159,8 @@ def test_numbered_parts_that_are_gone_are_told_first() -> None:
     nodes = [msgspec.structs.replace(node, output=(last,)) if [*node.output] == before else node for node in kept]
     target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=tuple(nodes)))
     shown = report(onnxjson.diff(base, target), "a", "b")
-    assert shown.layers == ("layers: 3 -> 2",)
-    assert words_markdown(change_words(shown)[0]) == "`layers: 3 -> 2`"
+    assert shown.layers == ("2 layers instead of 3: layers",)
+    assert words_markdown(change_words(shown)[0]) == "`2 layers instead of 3: layers`"
     assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
 
 
@@ -172,3 +172,23 @@ def test_cleanup_is_told_last() -> None:
     words = [text_of(each) for each in change_words(report(onnxjson.diff(base, target), "a", "b"))]
     assert "Neg" in words[0]
     assert "Identity" in words[1]
+
+
+def _words(base: Model, target: Model) -> list[str]:
+    return [text_of(words) for words in change_words(report(onnxjson.diff(base, target), "a", "b"))]
+
+
+def test_words_say_how_many_of_how_many() -> None:
+    text = (
+        "g (float[2,2] x) => (float[2,2] y) { a = LeakyRelu<alpha = 0.1>(x) b = Neg(a) y = LeakyRelu<alpha = 0.1>(b) }"
+    )
+    every, first = text.replace("0.1", "0.2"), text.replace("0.1", "0.2", 1)
+    assert _words(model_of(text), model_of(every)) == ["all 2 LeakyRelu.alpha 0.1 -> 0.2"]
+    assert _words(model_of(text), model_of(first)) == ["LeakyRelu.alpha 0.1 -> 0.2 in a"]
+
+
+def test_a_long_chain_is_told_by_its_number_of_nodes() -> None:
+    chain = "a = Exp(x) b = Sin(a) c = Cos(b) d = Tanh(c) e = Erf(d) f = Abs(e) h = Sqrt(f) y = Relu(h)"
+    base = model_of(f"g (float[2,2] x) => (float[2,2] y) {{ {chain} }}")
+    target = model_of("g (float[2,2] x) => (float[2,2] y) { y = Relu(x) }")
+    assert any([words.startswith("removed 7 nodes") for words in _words(base, target)]), _words(base, target)
