@@ -184,7 +184,7 @@ class _Comparison:
         try:
             listing = self._git.output(*command, *tree, "--", *map(os.fsencode, places), given=patterns)
         except CommandError as error:
-            if "git ends with 1" in str(error):
+            if error.code == 1:
                 return []  # nothing has such a location
             raise
         models = {each.removeprefix(b"%b:" % commit if commit else b"") for each in listing.split(b"\0")[:-1]}

@@ -226,6 +226,7 @@ def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
         return text.replace(model, shown).replace(folder, "")
 
     error.args = tuple(renamed(each) if isinstance(each, str) else each for each in error.args)
+    error.places = tuple(map(renamed, error.places))
     if isinstance(error, DecodeError | EncodeError):
         error.findings = tuple(
             msgspec.structs.replace(finding, message=renamed(finding.message), file=spec if finding.file else "")
