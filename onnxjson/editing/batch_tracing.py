@@ -133,12 +133,8 @@ class Tracer:
         """Follow the batch through the nodes of a graph, in their order."""
         self.found.setdefault(scope, {})
         resolved = self._resolved.setdefault(scope, {})
-        inner: dict[int, list[Scope]] = {}
-        for child in scope.children:
-            if child.owner is not None:
-                inner.setdefault(child.owner.position, []).append(child)
         for position, node in enumerate(scope.graph.node):
-            children = inner.get(position, [])
+            children = scope.bodies.get(position, [])
             captured = {name for child in children for name in child.consumers if not child.defines(name)}
             touched = any([name and (self.has_batch(scope, name) or name in resolved) for name in node.input])
             touched = touched or any([self.has_batch(scope, name) for name in captured])

@@ -69,6 +69,15 @@ class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
         return sum(run.verdict in ("different", "failed") for run in self.runs)
 
     @property
+    def sizes(self) -> dict[str, list[int]]:
+        """The sizes that runs had, each once, by the name of the dimension."""
+        sizes: dict[str, dict[int, None]] = {}
+        for run in self.runs:
+            for name, size in run.sizes.items():
+                sizes.setdefault(name, {})[size] = None
+        return {name: [*of_runs] for name, of_runs in sizes.items()}
+
+    @property
     def equal(self) -> bool:
         """Whether all outputs were compared, and are equal within the tolerance in all runs."""
         return bool(self.runs) and not self.failed and not self.uncompared

@@ -494,7 +494,7 @@ def test_wrong_words(models: Path) -> None:
 
 def test_limits_of_a_model_are_also_those_of_its_analysis(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
     jobs: list[Job] = []
-    monkeypatch.setattr("onnxjson.cli.fleet_run._Fleet.run", lambda self: jobs.append(self.job))
+    monkeypatch.setattr("onnxjson.cli.fleet_run.FleetRun.run", lambda self: jobs.append(self.job))
     for words in (["check", str(models), "--deep"], ["find", str(models), "Relu($x)"]):
         run("fleet", *words, "--timeout", "900", "--memory", "8G")
     assert [job.words for job in jobs] == [

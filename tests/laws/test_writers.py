@@ -21,6 +21,7 @@ OTHERS = {
     "cli/options.py": "writes text to a help formatter, not to a file",
     "cli/output.py": "opens the null device",
     "storage/numpy_constants.py": "opens members of an archive that goes to a sink",
+    "cli/fleet.py": "writes text to a help formatter, not to a file",
     "cli/fleet_run.py": "keeps the rows of a run without a file for them in a temporary folder",
     "fleet/results.py": "appends rows to the file of results, each whole",
     "storage/store.py": "creates entries that a process works in, and removes those beyond the limits",
