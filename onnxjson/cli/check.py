@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import changing, options, output, reports
+from onnxjson.cli import changing, failures, options, output, reports
 from onnxjson.cli.paths import FilePath, Side, open_revision, open_side
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity, WorkerError
 from onnxjson.running import checking
@@ -102,7 +102,7 @@ def check_command(
                     of_file = _judged(path, loaded, of_file, wanted)
                     of_file = checking.outlined(loaded.model, of_file, infer=deep)
             except OnnxJsonError as error:
-                failure = output.leave_or_report(path, error)
+                failure = failures.leave_or_report(path, error)
                 if not failure:
                     continue
                 code = failure

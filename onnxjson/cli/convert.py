@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.text_file import is_other_json
@@ -24,7 +24,7 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild, tensors_of
 from onnxjson.patterns.names import Wildcards
 from onnxjson.running import checking
-from onnxjson.storage import external_files, files
+from onnxjson.storage import external_files, files, named_files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.identity import open_source
 
@@ -95,7 +95,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
     changed = _internalize(model, source, moves)
     if not moves.with_external:
         advice = "add --with-external to copy that file, or "
-        external_files.refuse_left_behind(changed, source, place, advice)
+        named_files.refuse_left_behind(changed, source, place, advice)
     if not moves.externalize:
         _check_size(changed, place, form, moves)
         _copy(changed, source, place, moves)
@@ -232,7 +232,7 @@ def convert_command(
         return
     data_name = f"{stem(place.name)}.data"
     if not (moves.internalize or moves.with_external):
-        external_files.refuse_lost(loaded.model, source, place)
+        named_files.refuse_lost(loaded.model, source, place)
     with (
         checking.of_failed_writing(source, loaded),
         moved(loaded.model, source, place, form, moves, data_name=data_name) as model,
@@ -330,7 +330,7 @@ def fmt_command(
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
-            code = output.leave_or_report(path, error) or code
+            code = failures.leave_or_report(path, error) or code
             outcomes.append({"model": str(path), "error": str(error)})
     if form == "json":
         reports.View("json").write([as_json(outcomes) + "\n"])

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from onnxjson.cli import output, processes, reports
+from onnxjson.cli import failures, output, processes, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
 from onnxjson.cli.paths import Side, open_revision, open_side
 from onnxjson.git.changed_models import Change, Version, changed
@@ -206,7 +206,7 @@ def _compared(change: Change, options: Options) -> _Compared | None:
         if isinstance(error, OtherJsonError) and all(map(_is_other_json, filter(None, change))):
             output.talk(f"{path_of(change)} is JSON of another program, left out; git diff shows it")
             return None
-        return _Compared(change, "", True, (str(error),), output.report_failure(error))
+        return _Compared(change, "", True, (str(error),), failures.report_failure(error))
 
 
 def _is_other_json(version: Version) -> bool:

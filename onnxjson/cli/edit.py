@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import options, output, processes, reports
+from onnxjson.cli import failures, options, output, processes, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.node_blocks import block_addresses
 from onnxjson.diffing import unified
@@ -155,7 +155,7 @@ class _Session(NamedTuple):
         try:
             return self._rounds()
         except (OnnxJsonError, click.ClickException, click.Abort) as error:
-            code = output.report_failure(error)
+            code = failures.report_failure(error)
             self._mention_draft()
             return code
         except BaseException:
@@ -171,7 +171,7 @@ class _Session(NamedTuple):
                 processes.run_editor(self.editor.command(self.draft.path, place))
             if not self.draft.content().strip():
                 self._give_up(before)
-                return output.INTERRUPTED
+                return failures.INTERRUPTED
             opens = True
             try:
                 with output.working("checking the text"):
@@ -190,7 +190,7 @@ class _Session(NamedTuple):
             if answer == "n":
                 output.talk(f"{self.editing.path} was not changed")
                 self._mention_draft()
-                return output.INTERRUPTED
+                return failures.INTERRUPTED
             place = None
 
     def _give_up(self, before: bytes) -> None:

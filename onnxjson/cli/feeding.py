@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from onnxjson.cli import options, output
+from onnxjson.cli import failures, options, output
 from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.running.comparisons import TOLERANCES, Tolerance
@@ -218,4 +218,4 @@ def progress(update: Callable[[str], None], text: str, total: int, kind: type) -
 def report_interruption() -> int:
     """Report that the user stopped the work; return the exit code."""
     output.talk("onnxjson: interrupted; the results so far are above", always=True)
-    return output.INTERRUPTED
+    return failures.INTERRUPTED

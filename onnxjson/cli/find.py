@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import Words, path_of
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import OnnxJsonError
@@ -103,7 +103,7 @@ def find_command(
             with output.working(f"searching {path}"):
                 by_rule += _search(path, wanted, node, operators, opsets, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
-            failure = output.leave_or_report(path, error)
+            failure = failures.leave_or_report(path, error)
             code = failure or code
     for rule in wanted if by_rule else ():
         for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id), opsets=opsets)):

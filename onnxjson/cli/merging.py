@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.codecs.wire_reading import sharing_graphs
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from onnxjson.merging.conflict_text import conflict_lines, headline, side_values
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
@@ -82,7 +82,7 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
         try:
             loaded = files.load(path, bind=False, conflicted=True)
         except OnnxJsonError as error:
-            code = output.report_failure(error)
+            code = failures.report_failure(error)
             continue
         if conflicts := loaded.conflicts:
             code = code or ConflictError.exit_code

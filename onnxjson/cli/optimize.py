@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from onnxjson.cli import changing, feeding, options, output, reports
+from onnxjson.cli import changing, failures, feeding, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.editing.script import Script
 from onnxjson.model.display import listed, suggest, visible
@@ -239,7 +239,7 @@ class _Change:
             with output.working(what):
                 yield
         except Exception as error:
-            self.trace_code = output.report_failure(error)
+            self.trace_code = failures.report_failure(error)
             output.talk("no trace is written; the passes continue", always=True)
 
     def _report(self, path: Path, made: PassResult) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
+from onnxjson.editing.batch_calls import NodeInput
 from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
 from onnxjson.editing.batch_numbers import BatchNumbers
 from onnxjson.editing.batch_rules import RULES
-from onnxjson.editing.batch_tracing import NodeInput, Tracer
+from onnxjson.editing.batch_tracing import Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types
 from onnxjson.editing.parameters import about

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onnxjson.editing.batch_axes import Axes, Axis, BlockedError, LostError, has_batch, refuse_batch
-from onnxjson.editing.batch_tracing import BodyRule, Call, Outputs
+from onnxjson.editing.batch_calls import Call, Outputs
+from onnxjson.editing.batch_tracing import BodyRule
 from onnxjson.model.index import Scope
 
 _ONE_CONDITION: Final = "it has one condition for all samples"

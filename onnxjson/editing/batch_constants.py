@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axis
-from onnxjson.editing.batch_tracing import NodeInput, Requests
+from onnxjson.editing.batch_calls import NodeInput, Requests
 from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant

@@ -6,7 +6,7 @@ A number of samples that only enters shapes, indices, starts and ends is harmles
 from typing import Final
 
 from onnxjson.editing.batch_axes import MixedError, has_batch
-from onnxjson.editing.batch_tracing import Call
+from onnxjson.editing.batch_calls import Call
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.outline.flow import SHAPE_INPUTS

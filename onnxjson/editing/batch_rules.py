@@ -28,9 +28,10 @@ from onnxjson.editing.batch_axes import (
     without,
 )
 from onnxjson.editing.batch_body_rules import BODY_RULES
+from onnxjson.editing.batch_calls import Call, Outputs
 from onnxjson.editing.batch_element_rules import ELEMENT_RULES
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
-from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
+from onnxjson.editing.batch_tracing import NodeRule, Rules
 from onnxjson.model.display import listed, visible
 
 _TIME: Final = "axis {} of its input is time, and each step depends on the steps before it"

@@ -152,13 +152,11 @@ class PatchError(OnnxJsonError):
 class EditError(OnnxJsonError):
     """An edit cannot be applied; the model is unchanged."""
 
-    def __init__(
-        self, sentence: str, address: str = "", position: int | None = None, *, place: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, sentence: str, address: str = "", *, place: str = "", hint: str = "") -> None:
         super().__init__(sentence, place=place, hint=hint)
         self.address = address
         """Address in the model before the edit."""
-        self.position = position
+        self.position: int | None = None
         """Position among several edits, from 0."""
 
 

@@ -10,7 +10,7 @@ order inputs, initializers, nodes; an undefined name has uses and no definition.
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 from weakref import WeakValueDictionary
@@ -223,17 +223,15 @@ class Index:
         return positions
 
     @staticmethod
-    def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
-        """Return the positions of the nodes of one graph that values are computed from, directly or through others.
+    def ancestors(scope: Scope, names: Iterable[str]) -> set[int]:
+        """Return the positions of the nodes of one graph from which values are computed.
 
-        Values that subgraphs of a node capture count as its inputs. The search ends at the values of `stop`,
-        even if they are among `names`.
+        Values that subgraphs of a node capture count as its inputs.
         """
         positions: set[int] = set()
         pending = list(names)
         while pending:
-            name = pending.pop()
-            position = scope.producer_position(name) if name not in stop else None
+            position = scope.producer_position(pending.pop())
             if position is not None and position not in positions:
                 positions.add(position)
                 pending += consumed_names(scope.graph.node[position])

@@ -198,7 +198,7 @@ def external_files(
     model: Model, path: Path, side: str, known: tuple[ExternalFile, ...] = ()
 ) -> tuple[ExternalFile, ...]:
     """Return the external files of one side, next to its model, each with its SHA-256; `known` are in that folder."""
-    from onnxjson.storage.external_files import locations
+    from onnxjson.storage.named_files import locations
 
     hashes = {each.location: each.sha256 for each in known}
     found = [(each, hashes.get(each) or _sha256_of_file(each, path.parent, path)) for each in locations(model)]

@@ -193,11 +193,6 @@ def read_rules(path: Path) -> list[Rule]:
     return rules
 
 
-def rule_bytes(rule: Rule) -> bytes:
-    """Return the text of a rule, as it is stored."""
-    return msgspec.json.format(msgspec.json.encode(rule)) + b"\n"
-
-
 def _read(path: Path) -> Rule:
     called = visible(str(path), None)
     try:

@@ -65,13 +65,8 @@ def verification_lines(
     """Yield the result as lines of `width` columns."""
     yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
     yield (_headline(verification),)
-    tried: dict[str, dict[int, None]] = {}
-    for run in verification.runs:
-        for name, size in run.sizes.items():
-            tried.setdefault(name, {})[size] = None
-    if tried:
-        sizes = ", ".join(f"{visible(name)}={','.join(map(str, each))}" for name, each in tried.items())
-        yield (Span(sizes, "quiet"),)
+    if sizes := [f"{visible(name)}={','.join(map(str, tried))}" for name, tried in verification.sizes.items()]:
+        yield (Span(", ".join(sizes), "quiet"),)
     yield ()
     yield from _output_lines(verification, width)
     yield from _problem_lines(verification, width)

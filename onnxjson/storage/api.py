@@ -15,8 +15,9 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingFileError, MissingInputError, WeightsMissingError
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
-from onnxjson.storage.external_files import copy_files, left_behind, locations
+from onnxjson.storage.external_files import copy_files
 from onnxjson.storage.files import Format
+from onnxjson.storage.named_files import left_behind, locations
 from onnxjson.storage.remote import path_of
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
 

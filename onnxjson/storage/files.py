@@ -23,8 +23,8 @@ from onnxjson.model.system import Folder
 from onnxjson.storage import safetensors
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
+from onnxjson.storage.named_files import is_data_of
 from onnxjson.storage.saving import Sink, save_file
 
 Format = Literal["onnx", "json", "protojson"]

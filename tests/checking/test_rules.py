@@ -130,10 +130,10 @@ def _with_tensor_of(data_type: int, code: str, values: object) -> Model:
 
 def _of(text: str) -> Model:
     """Return the model of a text, which may begin with the version of its operator set: ``@11 (...) => ...``."""
-    found = re.match(r"@([0-9]+) ", text)
-    body = text[found.end() :] if found else text
+    match = re.match(r"@([0-9]+) ", text)
+    body = text[match.end() :] if match else text
     return replace(
-        parsed(f"g {body}", opset=int(found[1]) if found else 21, imports="com.microsoft"), producer_name="test"
+        parsed(f"g {body}", opset=int(match[1]) if match else 21, imports="com.microsoft"), producer_name="test"
     )
 
 

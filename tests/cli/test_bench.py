@@ -132,7 +132,7 @@ def test_bound_runs_are_timed_and_compute_the_same(binary: Path) -> None:
     assert all(row["verdict"] in ("same", "close") and row["time"]["median"] for row in rows), rows
 
 
-@pytest.mark.skipif("CUDAExecutionProvider" not in get_available_providers(), reason="there is no GPU")
+@pytest.mark.skipif("CUDAExecutionProvider" not in get_available_providers(), reason="onnxruntime finds no NVIDIA GPU")
 def test_a_cuda_graph_is_timed(binary: Path) -> None:
     graph = ("--provider", "cuda:enable_cuda_graph=1", "--tune", "binding=on")
     assert run("bench", binary, *graph, "-n", "3").exit_code == 0

@@ -11,7 +11,8 @@ import onnxjson
 from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
 from onnxjson.model.errors import OutputError
 from onnxjson.model.walking import walk
-from onnxjson.storage.external_files import internalize, locations
+from onnxjson.storage.external_files import internalize
+from onnxjson.storage.named_files import locations
 from tests.cli.running import Result, run
 
 

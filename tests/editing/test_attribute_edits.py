@@ -92,10 +92,10 @@ def test_sam4onnx_attribute_is_set_at_its_place_and_nothing_else_changes() -> No
 
 
 def test_sam4onnx_attributes_are_found_in_every_branch() -> None:
-    found = edits.run(model_of(BRANCH), parse_line("set-attribute op:LeakyRelu alpha 0.25"))
-    assert found.outcomes[0].matches == 2
+    result = edits.run(model_of(BRANCH), parse_line("set-attribute op:LeakyRelu alpha 0.25"))
+    assert result.outcomes[0].matches == 2
     x = np.array([-1.0, 1.0], np.float32)
-    assert run(found.model, {"x": x, "c": np.array(True)})[0].tolist() == [-0.25, 1.0]
+    assert run(result.model, {"x": x, "c": np.array(True)})[0].tolist() == [-0.25, 1.0]
 
 
 @pytest.mark.parametrize(

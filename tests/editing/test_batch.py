@@ -560,7 +560,7 @@ def _samples(array: NDArray[Any], axis: int, before: int, samples: int) -> NDArr
 @pytest.mark.parametrize("start", range(0, 60, 20))
 def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
     """A batch is where the results of samples alone come out again: along one axis, within one of its factors."""
-    made = 0
+    count = 0
     for seed in range(start, start + 20):
         old = 1 + seed % 2
         before = random_model(seed, old, 6 + seed % 5)
@@ -569,7 +569,7 @@ def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
                 after = apply(before, SetBatchSize(size=size))
             except EditError:
                 continue
-            made += 1
+            count += 1
             x = numpy.random.default_rng(seed).standard_normal((3, 4, 6)).astype(numpy.float32)
             together = computed(after, {"x": x})[0]
             alone = [computed(before, {"x": numpy.repeat(x[place : place + 1], old, 0)})[0] for place in range(3)]
@@ -588,7 +588,7 @@ def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
                 )
                 for before_rows in range(1, rows + 1)
             ), seed
-    assert made
+    assert count
 
 
 def test_nothing_but_shapes_and_constants_changes() -> None:

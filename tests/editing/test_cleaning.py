@@ -181,7 +181,6 @@ def test_external_data_is_compared_where_it_can_be_read(tmp_path: Path) -> None:
     assert _constants(apply(before, DeduplicateInitializers())) == ["a", "b", "c"]
 
 
-@pytest.mark.timeout(60)
 def test_scs4onnx_thousands_of_constants_become_what_differs() -> None:
     model = _with_constants(*[_floats(f"c{number}", number % 1400, 1) for number in range(4_000)])
     after = apply(model, DeduplicateInitializers())

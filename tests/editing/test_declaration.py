@@ -251,10 +251,10 @@ def test_prompt_completes_names_options_and_choices() -> None:
 
 
 def test_form_lists_every_parameter_and_those_without_names_first() -> None:
-    found = spelling.in_form_order(Everything)
-    assert [each.name for each in found][:2] == ["text", "value"]
-    assert sorted([each.name for each in found]) == sorted([each.name for each in parameters(Everything)])
-    assert [each.name for each in found if each.is_common] == ["expect", "if_any"]
+    ordered = spelling.in_form_order(Everything)
+    assert [each.name for each in ordered][:2] == ["text", "value"]
+    assert sorted([each.name for each in ordered]) == sorted([each.name for each in parameters(Everything)])
+    assert [each.name for each in ordered if each.is_common] == ["expect", "if_any"]
     assert declaration.paragraphs(Everything) == "Take a parameter of every kind.\n\nIt is for tests only."
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import onnxjson
 from onnxjson.git import installation
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from onnxjson.model.errors import OtherJsonError
 from tests.cli.running import run
 from tests.git.conftest import Repository

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from tests.cli.running import run
 from tests.git.test_merge_driver import OURS, RIVAL, Merging, stored
 from tests.merging.models import BASE

@@ -135,7 +135,7 @@ def test_pattern_finds(model: Model, pattern: str, found: list[list[str]]) -> No
     ],
 )  # fmt: skip
 def test_values_computed_from_constants_are_constants(pattern: str, found: list[list[str]]) -> None:
-    whole = model_of("""<ir_version: 9, opset_import: ["" : 19]>
+    model = model_of("""<ir_version: 9, opset_import: ["" : 19]>
         g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1, 2, 3, 4}, float two = {2}, float three = {3}> {
             [t] v = Transpose(w)
             [mm] m = MatMul(x, v)
@@ -144,7 +144,7 @@ def test_values_computed_from_constants_are_constants(pattern: str, found: list[
             [same] s = Identity(three)
             [mul] y = Mul(a, s)
         }""")
-    assert names(whole, pattern) == found
+    assert names(model, pattern) == found
 
 
 def test_match_says_what_its_names_stand_for(model: Model) -> None:

@@ -17,7 +17,7 @@ from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
 from onnxjson.patterns.misses import nearest_misses
-from onnxjson.patterns.rule_files import SHIPPED, Block, Rule, pattern_text, read_rules, rule_bytes
+from onnxjson.patterns.rule_files import SHIPPED, Block, Rule, pattern_text, read_rules
 from onnxjson.patterns.searching import find
 from tests.cli.running import run
 from tests.patterns.laws import MODELS
@@ -340,7 +340,7 @@ def test_passes_explain_shows_what_nearly_was_fused(tmp_path: Path) -> None:
 
 def test_two_rules_with_one_id_are_refused(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
-        (tmp_path / name).write_bytes(rule_bytes(Rule(id="twice", message="", pattern="Relu($x)")))
+        (tmp_path / name).write_bytes(msgspec.json.encode(Rule(id="twice", message="", pattern="Relu($x)")))
     with pytest.raises(DecodeError, match="2 rules have the id 'twice'; rename them"):
         read_rules(tmp_path)
 

@@ -249,8 +249,8 @@ def test_no_tool_writes_without_permission() -> None:
         async with Client(server()) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
-    found = anyio.run(names)
-    assert "apply" not in found
+    result = anyio.run(names)
+    assert "apply" not in result
     assert {
         "show",
         "cost",
@@ -261,7 +261,7 @@ def test_no_tool_writes_without_permission() -> None:
         "diff",
         "plan_edit",
         "optimize",
-    } <= found
+    } <= result
     assert call("optimize", model="m.onnx", passes=["prune"], output="o.onnx")[1]["code"] == 78
 
 

@@ -49,7 +49,8 @@ from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
 from onnxjson.optimizing.passes.declaration import WRITTEN, Pass
 from onnxjson.running.light_model import input_for, with_inputs
-from onnxjson.storage.external_files import APART, external_paths, in_own_file, internalize
+from onnxjson.storage.external_files import APART, in_own_file, internalize
+from onnxjson.storage.named_files import external_paths
 from onnxjson.storage.weights import require_whole
 
 VISIBLE = 32 << 20
