@@ -113,7 +113,7 @@ def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
     for stage, side in ((2, "ours"), (3, "theirs")):
         if content == sides[stage]:
             return f"{both}, and the file is that of {side} alone"
-    return f"{both}, and it has no conflicts any more"
+    return f"{both}, and it no longer has conflicts"
 
 
 def _has_markers(path: Path) -> bool:
