@@ -35,7 +35,7 @@ def place(found: Bench) -> str:
 def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("3", "G", "g", "p")
-        assert "Go to what defines" in found.text
+        assert "Go to what produces" in found.text
         await found.press("down", "enter")
         assert place(found) == "/graph/node/2"
         await found.press("g", "p")

@@ -105,6 +105,8 @@ def _widest(entries: Sequence[Entry], text: Callable[[Entry], str]) -> dict[Kind
 def _changed(entry: Entry, room: int) -> str:
     """Return the text of a row that differs from the saved one, which is shown as far as possible."""
     text, was = entry.called or entry.text, entry.more
+    if entry.called and cells(entry.text) <= room // 3:
+        text = f"{entry.text} {text}"  # its type or source
     rest = max(room - cells(text) - 2, room * 2 // 3)
     text = shortened(text, room - min(rest, cells(was)) - 2)
     return f"{text}  {shortened(was, room - cells(text) - 2)}"

@@ -76,9 +76,10 @@ class PageLines(NodeLines):
         number = str(numbers[0]) if len(numbers) == 1 else ""
         count = f"{len(numbers):,}" if len(numbers) > 1 else ""
         lead = (mark or " ") + _INDENT * row.level
-        room = max(width - 1 - digits - cells(lead) - 2 - self._count - types - bool(types) - COLUMN * len(titles), 1)
+        room = max(width - 1 - digits - cells(lead) - 2 - types - bool(types) - COLUMN * len(titles), 1)
+        counted = self._count if cells(fold.text) <= room - self._count else 0
         flag: Style = "bad" if severity == "error" else "changed" if is_selected or severity else "quiet"
-        text = padded(shortened(fold.text, room), room)
+        text = padded(shortened(fold.text, room - counted), room - counted)
         kind, is_inferred = (
             (change, False) if change else rows.type_of(fold.result) if fold.result >= 0 else ("", False)
         )
@@ -89,7 +90,7 @@ class PageLines(NodeLines):
             Span(lead, "changed" if mark else "quiet"),
             Span(glyph, "title"),
             *([Span(text, "bad")] if is_wrong else _tinted(text)),
-            Span(padded(count, self._count, right=True), "quiet"),
+            *([Span(padded(count, counted, right=True), "quiet")] if counted else []),
             *([Span(f" {padded(short_type(kind, types), types)}", style)] if types else []),
             *[cell(title, _figure(title, figures[title], start, numbers)) for title in titles],
         )
