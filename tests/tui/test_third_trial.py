@@ -4,6 +4,7 @@ from pathlib import Path
 
 from onnxjson import edits
 from onnxjson.rendering.tables import plain
+from onnxjson_tui.screens.graph_map import MapScreen
 from onnxjson_tui.screens.saving import offer_recovery
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
@@ -69,12 +70,14 @@ def test_an_inserted_node_has_the_cursor_and_is_unfolded(tmp_path: Path) -> None
         await found.type("relu")
         await found.press("ctrl+s")
         ref = found.bench.here
-        assert ref is not None and ref.node.op_type == "Relu"
+        assert ref is not None
+        assert ref.node.op_type == "Relu"
         assert found.bench.fold_here is None
         assert "+ Relu" in " ".join(plain(found.bench.nodes.rows.line(found.bench.nodes.cursor, 76)).split())
         await found.press("ctrl+o")
         ref = found.bench.here
-        assert ref is not None and ref.node.op_type == "Softmax"
+        assert ref is not None
+        assert ref.node.op_type == "Softmax"
 
     run_small(_copy(tmp_path), flow)
 
@@ -85,7 +88,8 @@ def test_a_node_inserted_before_an_output_of_the_graph_has_the_cursor(tmp_path: 
         await found.type("relu")
         await found.press("ctrl+s")
         ref = found.bench.here
-        assert ref is not None and ref.node.op_type == "Relu"
+        assert ref is not None
+        assert ref.node.op_type == "Relu"
 
     run_small(saved(tmp_path / "m.onnx", model_of("g (float[4] x) => (float[4] y) { a = Neg(x) y = Exp(a) }")), flow)
 
@@ -184,3 +188,62 @@ def test_only_the_pane_with_the_focus_has_the_mark(tmp_path: Path) -> None:
         assert found.lines[1][:1] != "▌"
 
     run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_line_without_room_is_whole_in_the_inspector() -> None:
+    async def flow(found: Bench) -> None:
+        text = "h = (1 - Cast(Reshape(mask, [batch,1,1,length]), to=float32)) * -10000"
+        assert text not in found.text
+        await found.press("j")
+        assert any(text in line for line in found.lines[17:])
+        await found.press("j")
+        assert sum("repeat 6  layers.{i}" in line for line in found.lines) == 1
+
+    run_small(ENCODER, flow)
+
+
+def test_boxes_of_the_map_are_at_most_half_as_wide_as_the_screen() -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("M")
+        screen = found.app.screen
+        assert isinstance(screen, MapScreen)
+        assert screen._drawn is not None
+        assert all(len(part.label) <= 40 for part in screen._drawn.level.parts)
+
+    run_small(ENCODER, flow)
+
+
+def test_one_selected_node_says_how_to_select_more(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "g", "V")
+        assert "V on another node selects all up to it" in found.footer
+        await found.press("G", "V")
+        assert "4 nodes selected; edits apply to all of them" in found.footer
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_types_of_a_difference_are_short(tmp_path: Path) -> None:
+    base = "g (float[4,16,32,64,128] x) => (float[4,16,32,64,128] y) { y = Exp(x) }"
+    saved(tmp_path / "n.onnx", model_of(base.replace("[4,", "[N,")))
+
+    async def flow(found: Bench) -> None:
+        await found.press("c")
+        await found.type(str(tmp_path / "n.onnx"))
+        await found.press("enter")
+        assert "x: type: f32[N,16,32,64,128] -> f32[4,16,32,64,128]" in found.text
+
+    run_small(saved(tmp_path / "m.onnx", model_of(base)), flow)
+
+
+def test_names_get_the_blanks_of_short_types_and_operators_those_of_short_names(tmp_path: Path) -> None:
+    long = "/model/encoder/layers.0/post_attention_layernorm/Constant_17"
+    text = f'g (float[1,16,32,64] x) => (float[1,16,32,64] y) {{ ["{long}"] n = Shape(x) ["s"] y = Softmax(x) }}'
+    model = model_of(text)
+
+    async def flow(found: Bench) -> None:
+        row = plain(found.bench.nodes.rows.line(0, 86))
+        assert f"Shape {long[:7]}" in " ".join(row.split()) or long in row
+        assert len(row) <= 86
+
+    run_small(saved(tmp_path / "m.onnx", model), flow)

@@ -113,11 +113,18 @@ def _changed(entry: Entry, room: int) -> str:
 
 
 def inspected(
-    model: Model, index: Index, ref: NodeRef, was: Node | None = None, typed: Scope | None = None
+    model: Model,
+    index: Index,
+    ref: NodeRef,
+    was: Node | None = None,
+    typed: Scope | None = None,
+    *,
+    line: Sequence[str] = (),
 ) -> InspectorRows:
     """Return the rows of a node; differences to a saved node, other than of metadata, are marked.
 
-    `typed` is the graph with inferred types, which are in parentheses.
+    `typed` is the graph with inferred types, which are in parentheses; `line` is what comes first: the text of the line
+    of the node, if its row has no room for it.
     """
     view = view_node(model, index, ref, "")
     inputs, outputs = _inputs(view, ref, typed), _outputs(view, ref, typed)
@@ -125,7 +132,7 @@ def inspected(
     if was is not None:
         entries = [_compared(each, ref.node, was) for each in entries]
         entries += _removed(ref.node, was)
-    return InspectorRows(entries)
+    return InspectorRows([*[Entry("heading", each, "") for each in line], *entries])
 
 
 def _compared(entry: Entry, node: Node, was: Node) -> Entry:

@@ -393,6 +393,10 @@ class NodeLines:
         """Return the line of several nodes in a row; None for a node."""
         return None
 
+    def cut_text(self, number: int, width: int) -> str:
+        """Return the text of a line that does not fit in the columns of its row; "" if it does."""
+        return ""
+
     def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
         """Use changed nodes at the same positions, and other saved nodes."""
         if self.rows is not None and scope is not None:

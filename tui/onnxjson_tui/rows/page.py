@@ -142,6 +142,13 @@ class PageLines(NodeLines):
         fold = self.listed[number].fold if 0 <= number < len(self.listed) else None
         return fold if fold is not None and len(fold.positions) != 1 else None
 
+    def cut_text(self, number: int, width: int) -> str:
+        """See `NodeLines.cut_text`."""
+        fold = self.listed[number].fold if 0 <= number < len(self.listed) else None
+        if fold is None or fold.text in "".join([span.text for span in self.line(number, width)]):
+            return ""
+        return fold.text
+
     def line_around(self, number: int) -> int:
         """Return the row of the line in which a row is; the row itself at the outermost level."""
         level = self.listed[number].level

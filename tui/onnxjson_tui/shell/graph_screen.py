@@ -17,6 +17,7 @@ from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patching.changes import Members
 from onnxjson.patching.listing import change_at
 from onnxjson.patching.patch import Patch
+from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.rows.beside_nodes import Columns, shown
 from onnxjson_tui.rows.folding import Fold, folded_around, folds_of, followed
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
@@ -423,9 +424,11 @@ class GraphScreen(KeyedScreen[int]):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(
-                inspected(self.session.model, self.session.index, ref, self._saved_node(ref), self.typed(ref.scope))
-            )
+            width = max(self.inspector.scrollable_content_region.width - 1, 20)
+            text = self._rows.cut_text(self.nodes.cursor, self.nodes.scrollable_content_region.width)
+            line = wrapped(text, width, indent=2) if text else []
+            saved, typed = self._saved_node(ref), self.typed(ref.scope)
+            self.inspector.show(inspected(self.session.model, self.session.index, ref, saved, typed, line=line))
 
     def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:
         """Return the saved counterparts of the nodes of a graph; None if nothing changed since."""

@@ -43,7 +43,8 @@ async def _add(workbench: Workbench, arguments: Arguments) -> None:
                 Choice(_AFTER + each.key, each.label, f"insert after {ref.position}  {each.detail}")
                 for each in await _operators(workbench)
             ]
-        name = await workbench.choose("Insert an operator, or edit", choices, is_wide=True)
+        hint = "type an operator to insert, or part of an edit   enter choose   esc cancel"
+        name = await workbench.choose("Insert an operator, or edit", choices, hint=hint, is_wide=True)
     if name == _BEFORE:
         await _insert_before(workbench)
     elif name is not None and name.startswith(_AFTER):
