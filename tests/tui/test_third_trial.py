@@ -1,11 +1,15 @@
 """What hesitations of a new user on models of TorchScript led to, with the keys that were pressed."""
 
+import ast
+import re
 from pathlib import Path
 
+import onnxjson_tui
 from onnxjson import edits
 from onnxjson.rendering.tables import plain
 from onnxjson_tui.screens.graph_map import MapScreen
 from onnxjson_tui.screens.saving import offer_recovery
+from onnxjson_tui.workbench.app import ACTIONS
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import opened, saved
@@ -34,12 +38,12 @@ def test_recovered_edits_leave_the_types_that_are_inferred(tmp_path: Path) -> No
 
     async def flow(found: Bench) -> None:
         found.session.find_abandoned()
-        found.bench.reading = None
+        found.bench.derived.reading = None
         found.bench.begin(offer_recovery(found.bench))
         await found.settle()
         await found.press("r")
         assert "c shows the changes" in found.footer
-        assert found.bench.reading is not None
+        assert found.bench.derived.reading is not None
         await found.press("c")
         assert "1 change" in found.text
 
@@ -247,3 +251,15 @@ def test_names_get_the_blanks_of_short_types_and_operators_those_of_short_names(
         assert len(row) <= 86
 
     run_small(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_messages_name_keys_that_exist() -> None:
+    known = {keys.replace(" ", "") for action in ACTIONS for keys in action.keys}
+    named = set[str]()
+    for path in Path(onnxjson_tui.__file__).parent.rglob("*.py"):
+        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                named |= set(re.findall(r"\b(?:f\d|g[a-zA-Z])(?= )", part.value))
+    named -= {"go"}
+    assert {"f5", "gn"} <= named
+    assert named <= known, named - known

@@ -78,7 +78,7 @@ class Workbench(GraphScreen):
         self.build()
         if self.here is None:
             self.nodes.move_to(1)  # the first line that is not that of the inputs
-        self.read_model(infers=self.reading is not None)
+        self.read_model(infers=self.derived.reading is not None)
         notice = self.session.presence.notice if self.session.presence is not None else ""
         for problem in (*self.session.opened.problems, *([notice] if notice else [])):
             self.say(problem, "changed")
@@ -321,12 +321,12 @@ class Workbench(GraphScreen):
         if place is not None:
             self._graph = place[0].address
         if changed.is_restructured:
-            self.follow_lines(changed)
+            self.derived.follow(changed)
         if changed.is_restructured or is_elsewhere:
             self._filter = None if is_elsewhere else self._filter_after(changed, None if place is None else place[1])
             self.build(place[1] if place else None)
         else:
-            self._rows.refresh(self.scope, self.saved_nodes(self.scope))
+            self._rows.refresh(self.scope, self.session.saved_nodes(self.scope))
             self.nodes.redraw_changed()
             self.show_details()
             self._follow(lanes_differ(changed.patch.root))
@@ -353,7 +353,7 @@ class Workbench(GraphScreen):
         while done < abs(count) and (changed := repeat()) is not None:
             last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
         if done > 1:
-            self.forget_lines()
+            self.derived.forget_lines()
             self._filter = None
         if last is not None:
             self.changed(last._replace(is_restructured=is_restructured))
