@@ -35,7 +35,7 @@ def place(found: Bench) -> str:
 def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
         await bench.press("3", "G", "g", "p")
-        assert "Go to what defines" in bench.text
+        assert "Go to what produces" in bench.text
         await bench.press("down", "enter")
         assert place(bench) == "/graph/node/2"
         await bench.press("g", "p")

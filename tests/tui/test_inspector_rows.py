@@ -65,7 +65,7 @@ def test_what_was_saved_is_seen_where_there_is_little_room() -> None:
     was = Node(("before",), (f"{NORM}_output_0",), "/layers.10/norm/other", "LayerNormalization")
     found = _lines(31, was)
     assert found[1] == "name /l…tion  (was …norm/other)"
-    assert found[2] == "in 0 x  (was before)"
+    assert found[2] == "in 0 input x  (was before)"
 
 
 @pytest.mark.parametrize("last", [99, 100])

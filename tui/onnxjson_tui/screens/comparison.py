@@ -1,7 +1,6 @@
 """The diff of two models: of a session and the saved file, another file, a revision, or the output of a pass."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from onnxjson_tui.rows.difference import (
     of_diff,
 )
 from onnxjson_tui.rows.side_texts import Pair
-from onnxjson_tui.screens.event_details import details_of, text_rows, texts, write_difference
+from onnxjson_tui.screens.event_details import details_of, text_rows, texts
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
@@ -62,7 +61,6 @@ class ComparisonScreen(RowsScreen[Any]):
         ),
         OTHER_LIST,
         *CHANGE_KEYS,
-        screen_key(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
         screen_key(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
@@ -391,20 +389,3 @@ class ComparisonScreen(RowsScreen[Any]):
                 self.say(f"{counted(len(ran), 'rewrite')} verified equal", "good" if ran else "changed")
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
-
-    async def _export(self, arguments: Arguments) -> None:
-        compared = self.compared
-        if compared is None or compared.report is None:
-            self.say("there is nothing to write yet", "changed")
-            return
-        name = await self.ask("write to (.txt .md .json .html) ")
-        if name is None or not name.strip():
-            return
-        path = Path(name.strip())
-        if path.exists() and not await self.confirm_replacing([visible(str(path), None)]):
-            return
-
-        def done(length: int) -> None:
-            self.say(f"wrote {path}, {length:,} bytes", "good")
-
-        self.jobs.start("export", f"writing {path}", lambda: write_difference(compared, path), done)
