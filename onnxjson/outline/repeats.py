@@ -1,8 +1,7 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, Expression, Inside, Options, Piece, Ref, Statement
@@ -168,8 +167,8 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     return [(first, last - first + period) for first, last in ends if last - first >= max(period, _SAVED)]
 
 
-_Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
-"""By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
+_Places: TypeAlias = dict[int, tuple[str, str]]
+"""By the place of a value in a round: where the first round has it from, and where each round produces the next one."""
 
 
 def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int, _Places] | None:
@@ -192,29 +191,26 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    template = statements_of(items[begin : begin + period])
-    before = {name: name for each in template for name in each.outputs}
+    consumed, produced = _values(items[begin : begin + period])
+    before = {name: name for name in produced}
     inner = set(before)
-    kinds: dict[tuple[int, int], str] = {}
+    kinds: dict[int, str] = {}
     handed: _Places = {}
     for number in range(1, most):
         start = begin + number * period
-        now: dict[str, str] = {}
-        kinds_now: dict[tuple[int, int], str] = {}
+        others, results = _values(items[start : start + period])
+        now = dict(zip(results, produced, strict=True))
+        kinds_now: dict[int, str] = {}
         handed_now: _Places = {}
         is_alike = True
-        for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
-            for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
-                if not isinstance(one, Ref) or not isinstance(two, Ref):
-                    continue
-                if one.name in inner or two.name in now:
-                    is_alike &= now.get(two.name) == one.name
-                    continue
-                kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
-                if kind == "handed":
-                    handed_now[line, place] = (one.name, before[two.name])
-                kinds_now[line, place] = kind
-            now.update(zip(other.outputs, model.outputs, strict=True))
+        for place, (one, two) in enumerate(zip(consumed, others, strict=True)):
+            if one in inner or two in now:
+                is_alike &= now.get(two) == one
+                continue
+            kind = "same" if one == two else "handed" if two in before else "other"
+            if kind == "handed":
+                handed_now[place] = (one, before[two])
+            kinds_now[place] = kind
         if not is_alike or (number > 1 and (kinds_now != kinds or handed_now != handed)):
             most = number
             break
@@ -222,21 +218,43 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     return most, handed, list(kinds.values()).count("other")
 
 
+def _values(items: Sequence[Item]) -> tuple[list[str], list[str]]:
+    """The values that items consume, and those that they produce, in order; for a repeat also those that it begins with."""
+    consumed: list[str] = []
+    produced: list[str] = []
+    for item in items:
+        if isinstance(item, Repeat):
+            consumed += [start for start, _ in item.carried]
+            for each in item.rounds:
+                inner = _values(each)
+                consumed += inner[0]
+                produced += inner[1]
+        else:
+            consumed += [piece.name for piece in item.expression.pieces if isinstance(piece, Ref)]
+            produced += item.outputs
+    return consumed, produced
+
+
+def _consuming(items: Sequence[Item], names: Iterator[str]) -> list[Item]:
+    """Items with other values in place of those that they consume, in the order of `_values`."""
+    changed: list[Item] = []
+    for item in items:
+        if isinstance(item, Repeat):
+            carried = tuple([(next(names), end) for _, end in item.carried])
+            changed.append(Repeat(tuple([tuple(_consuming(each, names)) for each in item.rounds]), carried))
+        else:
+            pieces = [each._replace(name=next(names)) if isinstance(each, Ref) else each for each in item.expression.pieces]
+            changed.append(item._replace(expression=item.expression._replace(pieces=tuple(pieces))))
+    return changed
+
+
 def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
-    numbers = count()
-
-    def handing(statement: Statement) -> Statement:
-        """The first round shows where the next rounds have their values from."""
-        line = next(numbers)
-        pieces = [
-            piece._replace(name=handed[line, place][1]) if isinstance(piece, Ref) and (line, place) in handed else piece
-            for place, piece in enumerate(statement.expression.pieces)
-        ]
-        return statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
-
-    first = _changed(items[begin : begin + period], handing)
+    """The first round shows where the next rounds have their values from."""
+    first = items[begin : begin + period]
+    names = [handed[place][1] if place in handed else name for place, name in enumerate(_values(first)[0])]
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
-    return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
+    carried = tuple(dict.fromkeys(handed.values()))
+    return Repeat((tuple(_consuming(first, iter(names))), *others), carried)
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:
