@@ -71,6 +71,7 @@ class Names:
         lent: dict[str, str] = {}
         """Names that can be given again, and their values."""
         for place, item in enumerate(_walk(items)):
+            dead = [name for name in over.get(place, ()) if last[name] == place]
             if isinstance(item, Repeat):
                 end = place + sum(1 for _ in _walk(item.rounds[0]))
                 for start, result in [(self._first(start), self._first(end)) for start, end in item.carried]:
@@ -84,10 +85,8 @@ class Names:
                         last[start] = -1
                     self._names[result] = name
                     lent[name] = result
-                continue
-            dead = [name for name in over.get(place, ()) if last[name] == place]
             free = [name for value in dead if lent.get(name := self._names.get(value, "")) == value]
-            for output in item.outputs:
+            for output in () if isinstance(item, Repeat) else item.outputs:
                 if (output := self._first(output)) not in self._names:
                     self._names[output] = free.pop(0) if free else self._fresh(lent)
                     lent[self._names[output]] = output
@@ -96,7 +95,7 @@ class Names:
                 heappush(self._returned, _number(name))
 
     def _last_uses(self, flow: Flow, items: Sequence[Item]) -> dict[str, int]:
-        """The number of the last line that consumes each value; all uses in a repeat count at the end of it.
+        """The number of the last line that consumes each value; for uses in a repeat that of the line after it.
 
         But for values of its own rounds, which can be over before.
         """
@@ -116,7 +115,7 @@ class Names:
                     for start, _ in item.carried:
                         last[self._first(start)] = max(place, last.get(self._first(start), -1))
                     for statement in statements_of([item]):
-                        note(statement, end - 1, inner)
+                        note(statement, end, inner)
                     place = end
                 else:
                     note(item, place)

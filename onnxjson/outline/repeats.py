@@ -61,9 +61,7 @@ def joined(items: Sequence[Item], outputs: Iterable[str]) -> list[Item]:
 
     Chains of convolutions fold a line each, and are joined afterwards.
     """
-    uses = Counter(list(outputs))
-    for statement in statements_of(items):
-        uses.update([piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)])
+    uses = Counter([*outputs, *_values(items)[0]])
     (found,) = _joined([tuple(items)], uses)
     return list(found)
 
@@ -114,13 +112,10 @@ def _key(item: Item) -> Hashable:
 def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
     """Return a graph for comparison with others."""
     numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
-    inner = set(numbers)
+    consumed, produced = _values(items)
+    inner = {*numbers, *produced}
     keys: list[Hashable] = [_key(item) for item in items]
-    for statement in statements_of(items):
-        names = [piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)]
-        inner.update(statement.outputs)
-        keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in (*names, *statement.outputs)]))
-    keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in outputs]))
+    keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
     return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
 
 

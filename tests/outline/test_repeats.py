@@ -301,3 +301,28 @@ def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
         "  z = GatherElements(GatherElements(z, y[1]), y[1])",
         "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",
     ]
+
+
+def test_repeats_in_rounds_begin_with_values_of_their_round() -> None:
+    text, value = "", "x"
+    for stage in range(2):
+        text += f"s{stage} = Softmax({value}) "
+        value = f"s{stage}"
+        for at in (f"{stage}{number}" for number in range(3)):
+            text += f"u{at} = MatMul({value}, a) g{at} = Gelu(u{at}) r{at} = Add(g{at}, {value}) "
+            value = f"r{at}"
+    assert lines(f"{text} out = Tanh({value})", K) == [
+        "repeat 2  (h = x)",
+        "  y = Softmax(h)",
+        "  repeat 3  (h = y)",
+        "    h = h + Gelu(h @ same a)",
+        "out = Tanh(h)",
+    ]
+
+
+def test_a_value_that_all_rounds_consume_keeps_its_name() -> None:
+    text = "y = Relu(x) "
+    for at in range(3):
+        text += f"a{at} = MatMul(y, a) b{at} = Softmax(a{at}) c{at} = Sub(b{at}, y) d{at} = Mul(c{at}, c{at}) "
+    found = lines(f"{text} m = Max(d0, d1, d2) n = Min(d0, d1, d2) out = Sub(m, n)", K)
+    assert found[:4] == ["h = Relu(x)", "repeat 3", "  y = Softmax(h @ same a) - h", "  y = y * y"]
