@@ -53,9 +53,11 @@ class Options(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What a graph in a node has in common with equal ones; it is not shown."""
+    """A graph in a node."""
 
     key: Hashable
+    """What it has in common with equal ones."""
+    node: int
 
 
 Piece: TypeAlias = str | Ref | Weight | Detail | Options | Inside
@@ -205,11 +207,14 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
     for key, names in unit.graphs:
-        pieces += [Inside(key), *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)]]
+        pieces += [
+            Inside(key, unit.nodes[-1]),
+            *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)],
+        ]
     pieces.append(")")
     # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
-    keys = [name for name, _ in unit.keywords if name not in ("scale", "pad")]
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(key) + NAME for key in keys])
+    keys = [len(name) + NAME * bool(text) for name, text in unit.keywords if name not in ("scale", "pad")]
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum(keys)
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)
 

@@ -51,7 +51,7 @@ SHOWN: Final = 4
 
 _SIZE: Final = re.compile(r"\w{1,16}")
 
-_LONG: Final = 1 << 30
+LONG: Final = 10**9
 """The end of a Slice from which on it is that of the axis."""
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
@@ -68,7 +68,7 @@ _NUMBERS: Final[dict[str, Callable[..., float]]] = {
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -240,7 +240,7 @@ class Flow:
         return {at: node.input[0] for at, node in enumerate(self.nodes) if self._has_no_effect(at, node)}
 
     def _has_no_effect(self, position: int, node: Node) -> bool:
-        """Whether a node is an Identity, a Dropout, a Cast to the type that its input has, or a Pad by nothing."""
+        """Whether a node is an Identity, a Dropout, a Cast to the type that its input has, a Pad or Slice by nothing."""
         name = operator(node)
         if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
             return False
@@ -257,7 +257,16 @@ class Flow:
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
+        if name == "Slice":
+            names = [*node.input[1:], "", "", "", ""]
+            starts, ends, _, steps = [list(self.elements(each) or ()) for each in names[:4]]
+            is_whole = bool(starts) and not any(starts) and min(ends, default=0) >= LONG
+            return is_whole and (not names[3] or {*steps} == {1})
         return True
+
+    def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
+        """Whether a Mul or Pow computes squares."""
+        return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
@@ -358,7 +367,7 @@ class Flow:
             starts, ends = [self.elements(each) for each in (*node.input[1:], "", "")[:2]]
             start = starts[0] if starts is not None and len(starts) == 1 else None
             end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > _LONG))
+        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
         dims = self.dims(shape.input[0])
         if not is_one or start is None:
             return None

@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby
+from types import MappingProxyType
 from typing import Final
 
 from onnxjson.model.constants import find_constant
@@ -202,14 +203,26 @@ class Names:
                 ]
         return ", ".join(texts)
 
-    def text(self, flow: Flow, same: Sequence[Statement]) -> tuple[str, str]:
-        """Return the text of a line, and its form without names; of the same line in all rounds of a repeat."""
+    def text(
+        self, flow: Flow, same: Sequence[Statement], graphs: Mapping[int, tuple[str, str]] = MappingProxyType({})
+    ) -> tuple[str, str]:
+        """Return the text of a line, and its form without names; of the same line in all rounds of a repeat.
+
+        With the texts and forms of `graphs` inside that are written in it, by their nodes.
+        """
+        graphs = dict(graphs)
         first = same[0]
         parts: list[str] = []
         forms: list[str] = []
         for place, piece in enumerate(first.expression.pieces):
             others = [each.expression.pieces[place] for each in same]
-            if isinstance(piece, Inside) or (isinstance(piece, Ref) and not piece.is_shown):
+            if isinstance(piece, Ref) and not piece.is_shown:
+                continue
+            if isinstance(piece, Inside):
+                text, form = graphs.pop(piece.node, ("", ""))
+                comma = ", " * (bool(text) and not parts[-1].endswith("("))
+                parts.append(comma + text)
+                forms.append(comma + form)
                 continue
             if isinstance(piece, str):
                 parts.append(piece)

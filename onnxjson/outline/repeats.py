@@ -61,7 +61,7 @@ def joined(items: Sequence[Item], outputs: Iterable[str]) -> list[Item]:
 
     Chains of convolutions fold a line each, and are joined afterwards.
     """
-    uses = Counter([*outputs, *_values(items)[0]])
+    uses = Counter([*outputs, *values_of(items)[0]])
     (found,) = _joined([tuple(items)], uses)
     return list(found)
 
@@ -112,7 +112,7 @@ def _key(item: Item) -> Hashable:
 def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
     """Return a graph for comparison with others."""
     numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
-    consumed, produced = _values(items)
+    consumed, produced = values_of(items)
     inner = {*numbers, *produced}
     keys: list[Hashable] = [_key(item) for item in items]
     keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
@@ -148,7 +148,9 @@ def _kind(piece: Piece) -> Hashable:
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece if isinstance(piece, str | Inside) else (type(piece).__name__,)
+    if isinstance(piece, Inside):
+        return piece.key
+    return piece if isinstance(piece, str) else (type(piece).__name__,)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
@@ -186,14 +188,14 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    consumed, produced = _values(items[begin : begin + period])
+    consumed, produced = values_of(items[begin : begin + period])
     before = {name: name for name in produced}
     inner = set(before)
     kinds: dict[int, str] = {}
     handed: _Places = {}
     for number in range(1, most):
         start = begin + number * period
-        others, results = _values(items[start : start + period])
+        others, results = values_of(items[start : start + period])
         now = dict(zip(results, produced, strict=True))
         kinds_now: dict[int, str] = {}
         handed_now: _Places = {}
@@ -213,15 +215,15 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     return most, handed, list(kinds.values()).count("other")
 
 
-def _values(items: Sequence[Item]) -> tuple[list[str], list[str]]:
-    """The values that items consume, and those that they produce, in order; for a repeat also those that it begins with."""
+def values_of(items: Sequence[Item]) -> tuple[list[str], list[str]]:
+    """Return the values that items consume, and those that they produce; for a repeat also those that it begins with."""
     consumed: list[str] = []
     produced: list[str] = []
     for item in items:
         if isinstance(item, Repeat):
             consumed += [start for start, _ in item.carried]
             for each in item.rounds:
-                inner = _values(each)
+                inner = values_of(each)
                 consumed += inner[0]
                 produced += inner[1]
         else:
@@ -231,14 +233,16 @@ def _values(items: Sequence[Item]) -> tuple[list[str], list[str]]:
 
 
 def _consuming(items: Sequence[Item], names: Iterator[str]) -> list[Item]:
-    """Items with other values in place of those that they consume, in the order of `_values`."""
+    """Items with other values in place of those that they consume, in the order of `values_of`."""
     changed: list[Item] = []
     for item in items:
         if isinstance(item, Repeat):
             carried = tuple([(next(names), end) for _, end in item.carried])
             changed.append(Repeat(tuple([tuple(_consuming(each, names)) for each in item.rounds]), carried))
         else:
-            pieces = [each._replace(name=next(names)) if isinstance(each, Ref) else each for each in item.expression.pieces]
+            pieces = [
+                each._replace(name=next(names)) if isinstance(each, Ref) else each for each in item.expression.pieces
+            ]
             changed.append(item._replace(expression=item.expression._replace(pieces=tuple(pieces))))
     return changed
 
@@ -246,7 +250,7 @@ def _consuming(items: Sequence[Item], names: Iterator[str]) -> list[Item]:
 def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
     """The first round shows where the next rounds have their values from."""
     first = items[begin : begin + period]
-    names = [handed[place][1] if place in handed else name for place, name in enumerate(_values(first)[0])]
+    names = [handed[place][1] if place in handed else name for place, name in enumerate(values_of(first)[0])]
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
     carried = tuple(dict.fromkeys(handed.values()))
     return Repeat((tuple(_consuming(first, iter(names))), *others), carried)

@@ -10,7 +10,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, Flow, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, Flow, depth_first, operator
 from onnxjson.outline.integers import integers
 
 
@@ -125,8 +125,8 @@ DEFAULT_EPSILON: Final = ("eps", "1e-05")
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
-_END: Final = 10**9
-"""The end of a Slice from which on it is that of the axis."""
+_NEAREST: Final = (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor"))
+"""Keywords of a Resize that repeats each point, as most networks do."""
 
 _AXES: Final = frozenset(
     {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"}
@@ -147,6 +147,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
 
     if position in flow.without_effect:  # an output of the graph
         return made("", inputs[:1], is_block=False)
+    if name in ("Mul", "Pow") and len(inputs) == 2 and flow.is_square(name, inputs):
+        return made("Square", inputs[:1], is_block=False)
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
@@ -180,11 +182,16 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     keywords = _changed(given, defaults)
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
     if listed:
-        keywords = [("axes" if name in _AXES else "", listed), *keywords]
+        others = [each for each in keywords if each[0] != "noop_with_empty_axes"]
+        keywords = [("axes" if name in _AXES else "", listed), *others]
         inputs = (inputs[0], *inputs[2:])
     elif name == "Resize":
         shape, scales = flow.shape_text(outputs[0], ()), flow.elements(inputs[2]) if len(inputs) > 2 else None
         text = ",".join([f"{each:.6g}" for each in scales or ()])
+        others = [each for each in keywords if each not in _NEAREST]
+        keywords = (
+            [*others, ("", "nearest")] if len(others) + 2 == len(keywords) and "mode" not in dict(others) else keywords
+        )
         keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
     hidden = _HIDDEN.get(name, ())
     operands: list[str] = []
@@ -231,7 +238,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     if not count or not len(axes) == len(steps) == len(starts) == len(ends):
         return ""
     kept = [
-        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= _END else end}" + (f":{step}" if step != 1 else ""))
+        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= LONG else end}" + (f":{step}" if step != 1 else ""))
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
     return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"
