@@ -49,7 +49,8 @@ def merge_convolutions(graph: Units) -> None:
             keywords = window(flow, flow.nodes[unit.nodes[-1]], pads)
             computed = [each for each in keywords if each[0] != "pad"] + [("pad", "[...]")]
             marks[: len(unit.keywords)] = keywords if pads else computed
-        graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
+        if len(chain) > 1:
+            graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
 def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:

@@ -90,7 +90,9 @@ def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) 
             elif number not in seen:
                 seen.add(number)
                 pending.append(~number)
-                pending += [source for source in reversed(sources(number)) if source >= 0 and source not in seen]
+                for source in reversed(sources(number)):
+                    if source >= 0 and source not in seen:
+                        pending.append(source)
     return order
 
 
@@ -129,10 +131,11 @@ class Flow:
 
     def producer(self, name: str) -> int:
         """Return the position of the node that produces a value; -1 for inputs, constants and outer values."""
-        return self._producers.get(name, -1)
+        return self.producers.get(name, -1)
 
     @cached_property
-    def _producers(self) -> dict[str, int]:
+    def producers(self) -> dict[str, int]:
+        """The positions of the nodes that produce values."""
         scope = self.scope
         known = (scope.inputs, scope.initializers, scope.sparse_initializers)
         return {
@@ -152,11 +155,10 @@ class Flow:
         Nodes that lead to no output follow in their order.
         """
         unused = [at for at, node in enumerate(self.nodes) if not any([self.uses.get(name) for name in node.output])]
-        return depth_first([*map(self.producer, self.outputs), *unused, *range(len(self.nodes))], self._sources)
-
-    def _sources(self, position: int) -> list[int]:
-        producers = self._producers
-        return [producers[name] for name in self.consumed[position] if name in producers]
+        producers = self.producers
+        sources = [[producers[name] for name in names if name in producers] for names in self.consumed]
+        starts = [*map(self.producer, self.outputs), *unused, *range(len(self.nodes))]
+        return depth_first(starts, sources.__getitem__)
 
     @cached_property
     def shape_nodes(self) -> set[int]:
@@ -199,9 +201,10 @@ class Flow:
                 sized.add(position)
         return sized
 
-    def is_silent(self, position: int) -> bool:
-        """Whether lines that consume a value show it as if the node were not there."""
-        return position in self.shape_nodes or position in self.without_effect or position in self.constant_nodes
+    @cached_property
+    def silent(self) -> set[int]:
+        """The nodes that lines which consume their values show as if they were not there."""
+        return self.shape_nodes | self.without_effect.keys() | self.constant_nodes
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
@@ -270,9 +273,9 @@ class Flow:
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
-        sources = self.without_effect
+        sources, producers = self.without_effect, self.producers
         for _ in sources:  # at most once each, even in a circle
-            if (source := sources.get(self.producer(name))) is None:
+            if (source := sources.get(producers.get(name, -1))) is None:
                 break
             name = source
         return name

@@ -164,6 +164,7 @@ class _Outliner:
     def _own(self, flow: Flow, items: Sequence[Item]) -> None:
         """Give each statement its nodes, and the constants and arithmetic of shapes that it uses first."""
         taken: set[int] = set()
+        silent, consumed, producers = flow.silent, flow.consumed, flow.producers
         for statement in statements_of(items):
             refs = self._owned[id(statement)] = []
             pending = list(reversed(statement.expression.nodes))
@@ -173,9 +174,9 @@ class _Outliner:
                     continue
                 taken.add(position)
                 refs.append(NodeRef(flow.scope, position))
-                for name in reversed(flow.consumed[position]):
-                    source = flow.producer(name)
-                    if source >= 0 and source not in taken and flow.is_silent(source):
+                for name in reversed(consumed[position] if silent else ()):
+                    source = producers.get(name, -1)
+                    if source in silent and source not in taken:
                         pending.append(source)
 
     def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:

@@ -99,8 +99,10 @@ class Units:
 
     def _sources(self, number: int) -> list[int]:
         unit = self.units[number]
-        names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
-        return [self.producer(name) for name in names]
+        names = unit.operands + unit.captured
+        if len(names) > 1:
+            names = tuple(sorted(names, key=self.uses.__getitem__, reverse=True))
+        return [self.producers.get(name, -1) for name in names]
 
 
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
