@@ -1,7 +1,7 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from math import nan, sqrt
 from operator import add, mul, sub, truediv
@@ -10,7 +10,7 @@ from typing import Any, Final
 from onnxjson.model.constants import constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Node
+from onnxjson.model.document import Attribute, Function, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -154,7 +154,8 @@ class Flow:
 
         Nodes that lead to no output follow in their order.
         """
-        unused = [at for at, node in enumerate(self.nodes) if not any([self.uses.get(name) for name in node.output])]
+        used = self.uses.keys()
+        unused = [at for at, node in enumerate(self.nodes) if used.isdisjoint(node.output)]
         producers = self.producers
         sources = [[producers[name] for name in names if name in producers] for names in self.consumed]
         starts = [*map(self.producer, self.outputs), *unused, *range(len(self.nodes))]
@@ -200,6 +201,21 @@ class Flow:
                 values.update(node.output)
                 sized.add(position)
         return sized
+
+    @cached_property
+    def operands(self) -> Collection[str]:
+        """The values that their consumers show: constants and arithmetic of shapes, but for those of graphs around."""
+        return {*self.constants, *[name for at in self.shape_nodes for name in self.nodes[at].output]}
+
+    @cached_property
+    def stored(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of the constants that the graph stores."""
+        graph = self.scope.graph
+        if isinstance(graph, Function):
+            return {}
+        return {
+            each.name: each.dims for each in graph.initializer if each.name and each.name in self.constants
+        }
 
     @cached_property
     def silent(self) -> set[int]:

@@ -1,5 +1,6 @@
 """The outline of a model: lines of text, each with the nodes that it owns."""
 
+import gc
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -96,7 +97,13 @@ def outline_of(model: Model, index: Index | None = None) -> Outline:
         model: the model; types that it states make the lines more precise.
         index: its index, whose nodes the lines name.
     """
-    return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
+    is_collecting = gc.isenabled()
+    gc.disable()  # nothing here is a circle; to look for some in the records of a large model takes a third of the time
+    try:
+        return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 class _Outliner:
@@ -104,6 +111,8 @@ class _Outliner:
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+        self._known: dict[Hashable, Unit] = {}
+        """Units of nodes by what they depend on but for names."""
         self._blocks: dict[Scope, dict[int, Unit]] = {}
         for scope, unit in block_units(model, index, self._flows):
             self._blocks.setdefault(scope, {})[unit.nodes[-1]] = unit
@@ -146,7 +155,7 @@ class _Outliner:
         inner = {position for unit in blocks.values() for position in unit.nodes}
         outputs = flow.outputs.keys()
         units = [
-            blocks.get(position) or unit_of(flow, position, self._versions)
+            blocks.get(position) or unit_of(flow, position, self._versions, self._known)
             for position in flow.order
             if position not in flow.constant_nodes
             and position not in flow.shape_nodes
