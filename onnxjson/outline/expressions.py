@@ -155,11 +155,11 @@ def _operand(flow: Flow, unit: Unit, name: str) -> Expression:
     """The expression of an operand that is not written where it is used."""
     if not name:
         return _leaf("_")
+    if not flow.is_operand(name):
+        return _leaf(Ref(name))
     if flow.is_weight(name):
         return _leaf(_constant(flow, name, unit.nodes[-1] if unit.head in ("@", "Embedding") else -1))
-    if flow.is_computed_shape(name):
-        return _leaf(Detail("sizes(...)" if flow.producer(name) not in flow.entering else "[...]"))
-    return _leaf(Ref(name))
+    return _leaf(Detail("sizes(...)" if flow.producer(name) not in flow.entering else "[...]"))
 
 
 def _leaf(piece: Piece) -> Expression:
@@ -189,23 +189,30 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         if unit.head in "+*":
             inner.sort(key=_order)
         for place, part in enumerate(inner):
+            if place:
+                pieces.append(f" {unit.head} ")
             needs = part.strength < strength + (place > 0)
-            pieces += [f" {unit.head} "] * (place > 0) + [*["("] * needs, *part.pieces, *[")"] * needs]
+            pieces += ("(", *part.pieces, ")") if needs else part.pieces
         size = sum([part.size for part in inner]) + 3
         return _new_expression(
             (_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength)
         )
     pieces.append(f"{unit.head}(")
-    labels = [""] * (len(inner) - len(unit.labels)) + [*unit.labels]
+    first = len(inner) - len(unit.labels)
     most = len(inner) if len(inner) <= _MOST else _MOST // 2
     more = 0
-    for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
+    for place, part in enumerate(inner):
         if place >= most and len(part.pieces) == 1 and isinstance(ref := part.pieces[0], Ref):
             pieces.append(ref._replace(is_shown=False))
             more += 1
-        else:
-            pieces += [", "] * (place > 0) + [label, *part.pieces]
-    pieces += [f", and {more:,} more"] * (more > 0)
+            continue
+        if place:
+            pieces.append(", ")
+        if place >= first:
+            pieces.append(unit.labels[place - first])
+        pieces += part.pieces
+    if more:
+        pieces.append(f", and {more:,} more")
     if unit.has_options:
         pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
     for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):

@@ -224,15 +224,16 @@ class Flow:
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
-        return name in self.constants or self.is_computed_shape(name) or self._is_outer_constant(name)
+        return name in self.operands or (self.scope.outer is not None and self._is_outer_constant(name))
 
     def is_weight(self, name: str) -> bool:
         """Whether a value is a constant."""
-        return bool(name) and (name in self.constants or self._is_outer_constant(name))
+        is_outer = self.scope.outer is not None and self._is_outer_constant(name)
+        return bool(name) and (name in self.constants or is_outer)
 
     def _is_outer_constant(self, name: str) -> bool:
         scope = self.scope
-        return scope.outer is not None and bool(name) and not scope.defines(name) and is_constant(scope, name)
+        return bool(name) and not scope.defines(name) and is_constant(scope, name)
 
     def is_computed_shape(self, name: str) -> bool:
         """Whether a value is arithmetic of shapes."""

@@ -171,6 +171,8 @@ class Names:
 
         A value of a repeat in a repeat stands for those of all rounds of the outer one.
         """
+        if not self._rounds:
+            return ""
         rounds: dict[int, tuple[int, bool]] = {}
         for same in self._sources(value):
             for number, is_last, inside in self._rounds.get(same, ()):

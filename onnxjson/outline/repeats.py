@@ -105,7 +105,7 @@ def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
     if isinstance(item, Repeat):
         return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
-    pieces = [_kind(piece) for piece in item.expression.pieces]
+    pieces = [piece if isinstance(piece, str) else _kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
 
@@ -144,13 +144,11 @@ def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) ->
 
 
 def _kind(piece: Piece) -> Hashable:
-    """What a piece has in common in all rounds: for a convolution, that it mixes points, channels or both."""
+    """What a piece has in common in all rounds; for a convolution, that it mixes points, channels or both."""
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    if isinstance(piece, Inside):
-        return piece.key
-    return piece if isinstance(piece, str) else (type(piece).__name__,)
+    return piece.key if isinstance(piece, Inside) else type(piece)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
