@@ -162,6 +162,9 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     return [(first, last - first + period) for first, last in ends if last - first >= max(period, _SAVED)]
 
 
+_Values: TypeAlias = tuple[list[str], list[str]]
+"""The values that lines consume, and those that they produce."""
+
 _Places: TypeAlias = dict[int, tuple[str, str]]
 """By the place of a value in a round: where the first round has it from, and where each round produces the next one."""
 
@@ -172,28 +175,28 @@ def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tup
     The most rounds; of these those that hand on the fewest values.
     """
     best: tuple[tuple[int, int, int], _Places] | None = None
+    values = [values_of([item]) for item in items[first : first + length]]
     for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
+        rounds, handed, others = _rounds(values[begin - first :], period, (first + length - begin) // period)
         rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
         if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
             best = rank, handed
     return None if best is None else (best[0][2], -best[0][0], best[1])
 
 
-def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
+def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Places, int]:
     """Return the number of rounds that are alike, the values that they hand on, and the number of values that differ.
 
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    consumed, produced = values_of(items[begin : begin + period])
+    consumed, produced = _together(values[:period])
     before = {name: name for name in produced}
     inner = set(before)
     kinds: dict[int, str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        start = begin + number * period
-        others, results = values_of(items[start : start + period])
+        others, results = _together(values[number * period : (number + 1) * period])
         now = dict(zip(results, produced, strict=True))
         kinds_now: dict[int, str] = {}
         handed_now: _Places = {}
@@ -213,7 +216,11 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     return most, handed, list(kinds.values()).count("other")
 
 
-def values_of(items: Sequence[Item]) -> tuple[list[str], list[str]]:
+def _together(values: Sequence[_Values]) -> _Values:
+    return [name for consumed, _ in values for name in consumed], [name for _, produced in values for name in produced]
+
+
+def values_of(items: Sequence[Item]) -> _Values:
     """Return the values that items consume, and those that they produce; for a repeat also those that it begins with."""
     consumed: list[str] = []
     produced: list[str] = []

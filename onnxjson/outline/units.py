@@ -161,13 +161,15 @@ def _key(flow: Flow, position: int, inputs: tuple[str, ...]) -> Hashable:
     kind, names = node.op_type, inputs
     if kind in _OF_SIZES or position in flow.without_effect or flow.consumed[position] is not node.input:
         return None
-    sizes: tuple[int, ...] | None = None
-    if kind in _WINDOWS and names[1:]:
+    sizes: tuple[int, ...] | bool | None = None
+    if kind in INFIX and len(names) == 2:
+        sizes, names = names[1] in flow.constants, ()
+    elif kind in _WINDOWS and names[1:]:
         sizes = flow.stored.get(names[1])
         names = names[:1] if all([name in flow.stored for name in names[1:]]) else ("",)
     if flow.scope.outer is not None or not all(names) or not flow.operands.isdisjoint(names):
         return None
-    return kind, node.domain, node.attribute, len(inputs), len({*names}), sizes
+    return kind, node.domain, node.attribute, len(inputs), len({*inputs}), sizes
 
 
 def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
