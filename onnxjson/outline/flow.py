@@ -315,6 +315,8 @@ class Flow:
 
         An axis has a number, a name, or None.
         """
+        if (sizes := self.stored.get(name)) is not None:
+            return sizes
         constant = copied_constant(self.scope, name) if name else None
         if constant is not None and constant.value is not None:
             return tuple(constant.value.dims)

@@ -352,11 +352,10 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def common_path(rounds: Sequence[Sequence[str]]) -> str:
     """Return what the names of all nodes of each round begin with, with ``{i}`` for the number of the round."""
-    prefixes = [_prefix([name for name in names if name]) for names in rounds]
-    if not all(prefixes):
+    if not (first := _prefix([name for name in rounds[0] if name])):
         return ""
-    forms = [_NUMBER.sub("{i}", prefix) for prefix in prefixes]
-    if len(set(forms)) > 1:
+    prefixes = [first, *[_alike(first, names) for names in rounds[1:]]]
+    if not all(prefixes):
         return ""
     varying = [
         place
@@ -370,6 +369,15 @@ def common_path(rounds: Sequence[Sequence[str]]) -> str:
     parts = [part for part in re.split(r"[/]", form) if part]
     at = next(place for place, part in enumerate(parts) if "{i}" in part)
     return "/".join(parts[: at + 1])
+
+
+def _alike(prefix: str, names: Sequence[str]) -> str:
+    """The scope that most names begin with and that differs from another one only in numbers; "" if there is none."""
+    form, parts = _NUMBER.sub("{i}", prefix), prefix.count("/") + 1
+    for scope in dict.fromkeys(["/".join(name.split("/", parts)[:parts]) for name in names]):
+        if _NUMBER.sub("{i}", scope) == form and 2 * sum([name.startswith(f"{scope}/") for name in names]) > len(names):
+            return scope
+    return ""
 
 
 def _prefix(names: Sequence[str]) -> str:
