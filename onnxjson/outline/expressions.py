@@ -120,7 +120,7 @@ def statements(graph: Units) -> list[Statement]:
 
 
 def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], inner: Sequence[str]) -> list[str]:
-    """The `inner` operands that get a line of their own, the widest first, until the expression of a unit fits with the others.
+    """The `inner` operands that get a line of their own, the widest first, until the expression of a unit fits.
 
     Chains of convolutions have a line each, so that they can be folded. Takes time linear in the operands, but for
     sorting them: the expression is not combined again for each one.
@@ -194,9 +194,7 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
             needs = part.strength < strength + (place > 0)
             pieces += ("(", *part.pieces, ")") if needs else part.pieces
         size = sum([part.size for part in inner]) + 3
-        return _new_expression(
-            (_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength)
-        )
+        return _new_expression((_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength))
     pieces.append(f"{unit.head}(")
     first = len(inner) - len(unit.labels)
     most = len(inner) if len(inner) <= _MOST else _MOST // 2

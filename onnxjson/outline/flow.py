@@ -213,9 +213,7 @@ class Flow:
         graph = self.scope.graph
         if isinstance(graph, Function):
             return {}
-        return {
-            each.name: each.dims for each in graph.initializer if each.name and each.name in self.constants
-        }
+        return {each.name: each.dims for each in graph.initializer if each.name and each.name in self.constants}
 
     @cached_property
     def silent(self) -> set[int]:
@@ -260,7 +258,7 @@ class Flow:
         return {at: node.input[0] for at, node in enumerate(self.nodes) if self._has_no_effect(at, node)}
 
     def _has_no_effect(self, position: int, node: Node) -> bool:
-        """Whether a node is an Identity, a Dropout, a Cast to the type that its input has, a Pad or Slice by nothing."""
+        """Whether a node is an Identity, a Dropout, a Cast to the type of its input, or a Pad or Slice by nothing."""
         name = operator(node)
         if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
             return False

@@ -17,7 +17,7 @@ from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, statements_of, values_of, with_names
+from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
 from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
@@ -217,17 +217,17 @@ class _Outliner:
 
     def _renamed(self, scope: Scope, first: Scope) -> list[Item]:
         """The items of a graph, with the names that the values of an equal graph have."""
-        items, model = self._items[scope], self._items[first]
-        pairs = zip(statements_of(items), statements_of(model), strict=True)
+        items = self._items[scope]
         names = dict(self._renamings.get(scope.owner.scope, {})) if scope.owner is not None else {}
         names.update(zip(scope.inputs, first.inputs, strict=True))
-        names.update([pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=True)])
-        renamed = with_names(items, names)
+        names.update(zip(values_of(items)[1], values_of(self._items[first])[1], strict=True))
+        consumed, produced = [iter([names.get(name, name) for name in values]) for values in values_of(items)]
+        same = renamed(items, consumed, produced)
         self._renamings[scope] = names
-        for one, other in zip(statements_of(renamed), statements_of(items), strict=True):
+        for one, other in zip(statements_of(same), statements_of(items), strict=True):
             self._owned[id(one)] = self._owned[id(other)]
-        self._kept.append(renamed)
-        return renamed
+        self._kept.append(same)
+        return same
 
     def _line(self, flow: Flow, column: Sequence[Item], names: Names) -> Line:
         """The line of a statement or repeat; of the same one in all rounds of a repeat around it."""

@@ -1,7 +1,7 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, Expression, Inside, Options, Piece, Ref, Statement
@@ -104,7 +104,7 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
 def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
     if isinstance(item, Repeat):
-        return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
+        return (len(item.rounds), len(item.carried), tuple([_key(each) for each in item.rounds[0]]))
     pieces = [piece if isinstance(piece, str) else _kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
@@ -117,30 +117,6 @@ def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable
     keys: list[Hashable] = [_key(item) for item in items]
     keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
     return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
-
-
-def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return items with other names of values."""
-
-    def renamed(statement: Statement) -> Statement:
-        pieces = [
-            piece._replace(name=names.get(piece.name, piece.name)) if isinstance(piece, Ref) else piece
-            for piece in statement.expression.pieces
-        ]
-        outputs = tuple([names.get(name, name) for name in statement.outputs])
-        return Statement(outputs, statement.expression._replace(pieces=tuple(pieces)))
-
-    return _changed(items, renamed)
-
-
-def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) -> list[Item]:
-    """Items with each statement changed, in order."""
-    return [
-        change(item)
-        if isinstance(item, Statement)
-        else item._replace(rounds=tuple([tuple(_changed(each, change)) for each in item.rounds]))
-        for item in items
-    ]
 
 
 def _kind(piece: Piece) -> Hashable:
@@ -221,7 +197,7 @@ def _together(values: Sequence[_Values]) -> _Values:
 
 
 def values_of(items: Sequence[Item]) -> _Values:
-    """Return the values that items consume, and those that they produce; for a repeat also those that it begins with."""
+    """Return the values that items consume, with those that repeats begin with, and those that they produce."""
     consumed: list[str] = []
     produced: list[str] = []
     for item in items:
@@ -237,28 +213,29 @@ def values_of(items: Sequence[Item]) -> _Values:
     return consumed, produced
 
 
-def _consuming(items: Sequence[Item], names: Iterator[str]) -> list[Item]:
-    """Items with other values in place of those that they consume, in the order of `values_of`."""
+def renamed(items: Sequence[Item], consumed: Iterator[str], produced: Iterator[str]) -> list[Item]:
+    """Return items with other names of the values that they consume and produce, in the order of `values_of`."""
     changed: list[Item] = []
     for item in items:
         if isinstance(item, Repeat):
-            carried = tuple([(next(names), end) for _, end in item.carried])
-            changed.append(Repeat(tuple([tuple(_consuming(each, names)) for each in item.rounds]), carried))
-        else:
-            pieces = [
-                each._replace(name=next(names)) if isinstance(each, Ref) else each for each in item.expression.pieces
-            ]
-            changed.append(item._replace(expression=item.expression._replace(pieces=tuple(pieces))))
+            carried = tuple([(next(consumed), end) for _, end in item.carried])
+            changed.append(Repeat(tuple([tuple(renamed(each, consumed, produced)) for each in item.rounds]), carried))
+            continue
+        pieces = item.expression.pieces
+        pieces = tuple([each._replace(name=next(consumed)) if isinstance(each, Ref) else each for each in pieces])
+        outputs = tuple([next(produced) for _ in item.outputs])
+        changed.append(Statement(outputs, item.expression._replace(pieces=pieces)))
     return changed
 
 
 def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
     """The first round shows where the next rounds have their values from."""
     first = items[begin : begin + period]
-    names = [handed[place][1] if place in handed else name for place, name in enumerate(values_of(first)[0])]
+    consumed, produced = values_of(first)
+    consumed = [handed[place][1] if place in handed else name for place, name in enumerate(consumed)]
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
     carried = tuple(dict.fromkeys(handed.values()))
-    return Repeat((tuple(_consuming(first, iter(names))), *others), carried)
+    return Repeat((tuple(renamed(first, iter(consumed), iter(produced))), *others), carried)
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:

@@ -326,3 +326,15 @@ def test_a_value_that_all_rounds_consume_keeps_its_name() -> None:
         text += f"a{at} = MatMul(y, a) b{at} = Softmax(a{at}) c{at} = Sub(b{at}, y) d{at} = Sub(c{at}, c{at}) "
     found = lines(f"{text} m = Max(d0, d1, d2) n = Min(d0, d1, d2) out = Sub(m, n)", K)
     assert found[:4] == ["h = Relu(x)", "repeat 3", "  y = Softmax(h @ same a) - h", "  y = y - y"]
+
+
+def test_repeats_that_hand_on_other_numbers_of_values_are_not_alike() -> None:
+    text, value = "", "x"
+    for stage in range(2):
+        text += f"s{stage} = Softmax({value}) "
+        value = f"s{stage}"
+        for at in (f"{stage}{number}" for number in range(3)):
+            text += f"u{at} = MatMul({value}, a) g{at} = Gelu(u{at}) r{at} = Add(g{at}, {value}) "
+            value = f"r{at}" if stage == 0 else value
+    found = lines(f"{text} m = Max(r10, r11, r12) n = Min(r10, r11, r12) out = Sub(m, n)", K)
+    assert [line for line in found if line.startswith("repeat")] == ["repeat 3", "repeat 3"]
