@@ -82,11 +82,11 @@ class _Change:
                 if isinstance(change, Script)
                 else change.run(loaded.model, path.parent)
             )
-        except PatchError as error:
-            hint = "; the model has this change already" if self._is_applied(loaded) else ""
-            raise PatchError(f"{path}: {error}{hint}", error.address, error.expected, error.found) from error
-        except (EditError, SelectorError) as error:
-            raise changing.in_model(error, path) from error
+        except (PatchError, EditError, SelectorError) as error:
+            error.add_place(str(path))
+            if isinstance(error, PatchError) and self._is_applied(loaded):
+                error.hint = "the model has this change already"
+            raise
         several = len(result.outcomes) > 1
         notes = [
             f"edit {position}: {note}" if several else note

@@ -149,20 +149,13 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
         except Exception as error:
             if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
                 raise
-            named = error
-            if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
-                named = in_model(error, path)
-            code = output.report_failure(named)
             outcomes.append({"model": str(path), "error": str(error)})
+            if isinstance(error, (EditError, SelectorError)):
+                error.add_place(str(path))
+            code = output.report_failure(error)
     if request.view.form == "json":
         request.view.write([as_json(outcomes) + "\n"])
     return code
-
-
-def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:
-    """The error of an edit with the name of its model."""
-    text = f"{path}: {error}"
-    return type(error)(text, error.address, error.position) if isinstance(error, EditError) else type(error)(text)
 
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> dict[str, object]:

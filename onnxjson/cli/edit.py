@@ -23,7 +23,8 @@ from onnxjson.model.display import listed
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.diff_text import changes_text
+from onnxjson.rendering.change_words import change_words, text_of
+from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.tables import size
 from onnxjson.storage import files
 from onnxjson.storage.backups import History, history, restore
@@ -340,4 +341,5 @@ def _changes(path: Path, one: Path, other: Path) -> str:
             base, target = (files.load(place, bind=False).model for place in (one, other))
         except OnnxJsonError:
             return "not readable as a model"
-        return changes_text(diff_models(base, target, paths=(path, path)).events) or "only the form of the text"
+        shown = report(diff_models(base, target, paths=(path, path)), "", "")
+        return listed([text_of(words) for words in change_words(shown)]) or "only the form of the text"

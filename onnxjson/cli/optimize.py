@@ -154,10 +154,9 @@ class _Change:
         try:
             return self._changed(path, loaded)
         except (DifferenceError, PassError) as error:
-            if not self.many:
-                raise
-            more = (error.name, error.printed) if isinstance(error, PassError) else ()
-            raise type(error)(f"{visible(str(path), None)}: {error}", *more) from error
+            if self.many:
+                error.add_place(visible(str(path), None))
+            raise
 
     def _changed(self, path: Path, loaded: Loaded) -> changing.Changed:
         model = loaded.model

@@ -437,7 +437,7 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
-            advice = _meant_option(error, context) or error.format_message().rstrip(".")
+            advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
             text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
             return USAGE, text
         case _ if is_out_of_memory(error):
@@ -462,6 +462,17 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
     known = {name for parameter in context.command.params for name in parameter.opts}
     advice = meant_by_option(error.option_name, context.command.name or "", known)
     return f"there is no option {error.option_name}; {advice}" if advice else ""
+
+
+def _missing(error: click.ClickException, context: click.Context | None) -> str:
+    """The message about arguments that were not given, with all that the command takes; or ""."""
+    if not isinstance(error, click.MissingParameter) or context is None or not isinstance(error.param, click.Argument):
+        return ""
+    pieces = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    for parameter in context.command.params:
+        if parameter.required and isinstance(parameter, click.Option):
+            pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
+    return f"{error.param.make_metavar(context)} is missing; write {context.command_path} {' '.join(pieces)}"
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:

@@ -52,6 +52,8 @@ MEANT_OPTIONS: Final = {
     "nodes of an operator are op:Conv": "op op-type operator",
     "without an option, the report is a summary": "stat summary short brief name-only",
     "onnxjson show MODEL 'op:*' lists nodes": "list ls all graph",
+    "onnxjson optimize MODEL -p float16 -o OUT computes in float16": "fp16 half to-fp16 convert-fp16",
+    "onnxjson optimize MODEL -p quantize-dynamic -o OUT quantizes to 8 bits": "int8 uint8 quant quantized",
 }
 """What to write instead of options that no command has."""
 

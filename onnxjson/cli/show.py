@@ -283,7 +283,8 @@ def _select(
         try:
             matched = select(model.model, model.index, selector)
         except SelectorError as error:
-            raise type(error)(f"{output.line(file)}: {error}") from error
+            error.add_place(output.line(file))
+            raise
         if len(opened) > 1:
             lines += ([""] if lines else []) + [f"file      {file}"]
         if isinstance(matched, TensorRef):

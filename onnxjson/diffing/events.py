@@ -59,6 +59,8 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 
 THROUGH_SCALES: Final = "through the scales"
 
+RELATIVE: Final = "max relative difference"
+
 RANK: Final = "rank of the change"
 """Details specific to weights; they come first, and reports omit them last."""
 

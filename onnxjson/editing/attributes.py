@@ -110,7 +110,9 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
             names = {each.name or "" for ref in refs for each in ref.node.attribute}
             hint = suggest(self.attribute, names) or _some_names(names)
             which = f"{refs[0].address} has no" if len(refs) == 1 else f"none of the {len(refs):,} nodes has an"
-            raise EditError(f'{name_of(self)}: {which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address)
+            raise EditError(
+                f'{which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address, place=name_of(self)
+            )
         changes: dict[Scope, dict[int, NodeChange]] = {}
         for ref, position in having:
             name = ref.node.attribute[position].name or ""
@@ -118,7 +120,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
             is_last = sum(each.name == name for each in ref.node.attribute) == 1
             if known is not None and known.get(name) and is_last:
                 what = f'{visible(ref.node.op_type or "")} requires the attribute "{visible(name)}"'
-                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute sets it", ref.address)
+                raise EditError(f"{ref.address}: {what}; set-attribute sets it", ref.address, place=name_of(self))
             changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, None)
         workspace.replace_nodes_in(changes)
         without = len(refs) - len(having)
@@ -150,7 +152,7 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
         operator = visible(node.op_type or "")
         hint = suggest(name, known) or (_some_names(known) if known else f"{operator} has none")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address
+            f'{ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address, place=name_of(edit)
         )
     table = dict(attribute_types(node.domain, node.op_type))
     if old is not None and old.type in ATTRIBUTE_PAYLOADS and name not in table:
@@ -162,8 +164,9 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
         actual = f"the value is {_type_name(new.type)}"
         operator = visible(node.op_type or "")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {actual}',
+            f'{ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {actual}',
             ref.address,
+            place=name_of(edit),
         )
     if old is None:
         return new

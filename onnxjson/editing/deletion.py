@@ -183,7 +183,7 @@ class _Deletion:
 
     def _refused(self, ref: NodeRef, why: str) -> EditError:
         name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
-        return EditError(f"{self._edit}: {ref.address}{name}: {why}", ref.address)
+        return EditError(f"{ref.address}{name}: {why}", ref.address, place=self._edit)
 
 
 def _listed(names: tuple[str, ...]) -> str:

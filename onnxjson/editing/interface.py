@@ -111,7 +111,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
     def change(self, workspace: Workspace) -> Outcome:
         values = workspace.values(self.tensor)
         if len(values) > 1 and self.name is not None:
-            raise EditError(f"add-output: one name for {len(values)} outputs; rename them afterwards")
+            raise EditError(f"one name for {len(values)} outputs; rename them afterwards", place="add-output")
         notes = [note for address, name in values for note in self._add(workspace, workspace.scope(address), name)]
         return Outcome(len(values), tuple(notes))
 
@@ -199,7 +199,7 @@ def type_of_text(text: str, edit: str) -> Type:
         return parse_type(text)
     except TypeSyntaxError as error:
         raise ParameterError(
-            f'{edit}: type: "{visible(text)}" is not a type (character {error.position}): {error}'
+            f'type: "{visible(text)}" is not a type (character {error.position}): {error}', place=edit
         ) from None
 
 

@@ -137,14 +137,14 @@ def _plain(attribute: Attribute) -> Attribute:
 
 def _initializers(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the initializers that are still there, in their order and with their metadata, then new ones."""
-    now = {each.name: each for each in after}
+    added = {each.name: each for each in after}
     kept = []
     for tensor in before:
-        current = now.pop(tensor.name, None)
+        current = added.pop(tensor.name, None)
         if current is None:
             continue
         kept.append(tensor if tensor is current or _is_same_tensor(tensor, current) else current)
-    initializers = (*kept, *[each for each in after if each.name in now])
+    initializers = (*kept, *[each for each in after if each.name in added])
     return before if initializers == before else initializers
 
 

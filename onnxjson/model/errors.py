@@ -29,7 +29,8 @@
     ├── AccessDeniedError          77  the system forbids it
     └── UntrustedError             78  a location that leaves the model's folder, a link
 
-The number is the exit code of the command line. A message states what is wrong, where, and what to do.
+The number is the exit code of the command line. A message states what is wrong, where, and what to do; `str` composes
+it from these parts.
 
 `Finding` is the one type for everything that a reader, a checker or native analysis reports about a model. Codes are
 stable; docs/findings.md lists them.
@@ -83,6 +84,27 @@ class OnnxJsonError(Exception):
 
     exit_code: ClassVar[int] = 65
 
+    def __init__(self, sentence: str = "", *, place: str = "", hint: str = "") -> None:
+        super().__init__(sentence)
+        self.places: tuple[str, ...] = (place,) if place else ()
+        """Where it is, the outermost first, such as a file and the name of an edit, unless the sentence states that."""
+        self.hint = hint
+        """What to do; "" if the sentence states that."""
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        text = ": ".join([*self.places, self.sentence])
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def add_place(self, place: str) -> None:
+        """Let the message begin with a place around the others, unless it does."""
+        if self.places[:1] != (place,):
+            self.places = (place, *self.places)
+
 
 class DecodeError(OnnxJsonError):
     """Text or bytes are not a model; ``findings`` has every reason."""
@@ -116,11 +138,9 @@ class PatchError(OnnxJsonError):
     """A patch does not fit a model, or two patches do not follow each other."""
 
     def __init__(
-        self, message: str, address: str = "", expected: object = None, actual: object = None, *, reason: str = ""
+        self, sentence: str, address: str = "", expected: object = None, actual: object = None, *, place: str = ""
     ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        """Where, and what is there, without the beginning of the message; "" in an error about another one."""
+        super().__init__(sentence, place=place)
         self.address = address
         """Where, in the model or in the base of the second patch."""
         self.expected = expected
@@ -132,10 +152,10 @@ class PatchError(OnnxJsonError):
 class EditError(OnnxJsonError):
     """An edit cannot be applied; the model is unchanged."""
 
-    def __init__(self, message: str, address: str = "", position: int | None = None, *, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason
-        """The message without the name of the edit and without advice, if it is known alone."""
+    def __init__(
+        self, sentence: str, address: str = "", position: int | None = None, *, place: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(sentence, place=place, hint=hint)
         self.address = address
         """Address in the model before the edit."""
         self.position = position

@@ -317,6 +317,19 @@ class Reported(Tabular):
         """
         raise TypeError(f"a {type(self).__name__} is neither true nor false; use {self.verdict_name}")
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Raise the AttributeError of a name that a result does not have; it says what is meant."""
+            kind = type(self)
+            near = suggest(name, [each for each in dir(self) if not each.startswith("_")])
+            hint = f"; {near}" if near and not name.startswith("_") else ""
+            if hasattr(kind, f"to_{name}"):
+                hint = f"; write .to_{name}()"
+            elif name in ("print", "show", "text"):
+                hint = "; write print(" + ("result.to_markdown())" if hasattr(kind, "to_markdown") else "result)")
+            raise AttributeError(f"a {kind.__name__} has no attribute {name!r}{hint}", name=name, obj=self)
+
     def to_json(self) -> str:
         """Return the JSON text that the command prints."""
         return onnxjson.report_text(self, "json")

@@ -90,8 +90,8 @@ class Patch(PatchRecord, frozen=True):
             try:
                 root = compose(Model, self.root, following.root)
             except PatchError as error:
-                message = f"the second patch does not follow the first: {error.reason}"
-                raise PatchError(message, error.address, error.expected, error.found) from None
+                error.places = ("the second patch does not follow the first",)
+                raise
         external = [file for file in self.external if file.side == "base"]
         external += [file for file in following.external if file.side == "target"]
         return Patch(root, base=self.base, target=target, external=tuple(external))

@@ -370,11 +370,11 @@ class ComparisonScreen(RowsScreen[Any]):
             accept(found)
 
     def _prove(self, arguments: Arguments) -> None:
-        now = self.compared
-        if now is None or now.diff is None:
+        compared = self.compared
+        if compared is None or compared.diff is None:
             self.say("there is no rewrite to run", "changed")
             return
-        diff, base, target, notes = now.diff, now.base, now.target, now.notes
+        diff, base, target, notes = compared.diff, compared.base, compared.target, compared.notes
 
         def work() -> Compared:
             from onnxjson.running.proof import prove
