@@ -98,9 +98,15 @@ def statements(graph: Units) -> list[Statement]:
     places: dict[str, int] = {}
     written: dict[int, Statement] = {}
     for number, unit in enumerate(graph.ordered()):
-        parts = {name: pending.get(name) or _operand(flow, unit, name) for name in unit.operands}
+        parts: dict[str, Expression] = {}
+        inner: list[str] = []
+        for name in unit.operands:
+            if (part := pending.get(name)) is None:
+                parts[name] = _operand(flow, unit, name)
+            else:
+                parts[name] = part
+                inner.append(name)
         expression = _combined(flow, unit, parts)
-        inner = [name for name in parts if name in pending]
         if inner and (cut := _cut(unit, expression, parts, inner)):
             for name in cut:
                 written[places[name]] = Statement((name,), pending.pop(name))
@@ -177,8 +183,14 @@ def _constant(flow: Flow, name: str, user: int) -> Piece:
 def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expression:
     """The expression of a unit, with those of its operands."""
     inner = [parts[name] for name in unit.operands]
-    nodes, blocks = unit.nodes, (unit.block,) if unit.block else ()
-    if written := [part for part in inner if part.nodes]:
+    nodes, blocks, size, depth = unit.nodes, (unit.block,) if unit.block else (), 0, 0
+    written: list[Expression] = []
+    for part in inner:
+        size += part.size
+        depth = max(depth, part.depth)
+        if part.nodes:
+            written.append(part)
+    if written:
         nodes = (*[node for part in written for node in part.nodes], *nodes)
         blocks = (*blocks, *[block for part in written for block in part.blocks])
     if not unit.head and len(inner) == 1:
@@ -193,8 +205,7 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
                 pieces.append(f" {unit.head} ")
             needs = part.strength < strength + (place > 0)
             pieces += ("(", *part.pieces, ")") if needs else part.pieces
-        size = sum([part.size for part in inner]) + 3
-        return _new_expression((_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength))
+        return _new_expression((_joined(pieces), nodes, blocks, size + 3, depth, strength))
     pieces.append(f"{unit.head}(")
     first = len(inner) - len(unit.labels)
     most = len(inner) if len(inner) <= _MOST else _MOST // 2
@@ -213,20 +224,20 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         pieces.append(f", and {more:,} more")
     if unit.has_options:
         pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
-    for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
-        pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
-        pieces += [Detail(text)] * bool(text)
+    size += len(unit.head) + 2 + 2 * len(inner)
+    for place, (name, text) in enumerate(unit.keywords):
+        # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
+        size += (len(name) + NAME * bool(text)) * (name not in ("scale", "pad"))
+        if not unit.has_options:
+            pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
+            pieces += [Detail(text)] * bool(text)
     for key, names in unit.graphs:
         pieces += [
             Inside(key, unit.nodes[-1]),
             *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)],
         ]
     pieces.append(")")
-    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
-    keys = [len(name) + NAME * bool(text) for name, text in unit.keywords if name not in ("scale", "pad")]
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum(keys)
-    depth = 1 + max([part.depth for part in inner], default=0)
-    return _new_expression((_joined(pieces), nodes, blocks, size, depth, 3))
+    return _new_expression((_joined(pieces), nodes, blocks, size, depth + 1, 3))
 
 
 def _order(part: Expression) -> int:
@@ -239,9 +250,13 @@ def _order(part: Expression) -> int:
 def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces with neighbouring texts as one."""
     merged: list[Piece] = []
+    text = ""
     for piece in pieces:
-        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += piece
-        elif piece != "":
+        if isinstance(piece, str):
+            text += piece
+        else:
+            if text:
+                merged.append(text)
+                text = ""
             merged.append(piece)
-    return tuple(merged)
+    return (*merged, text) if text else tuple(merged)

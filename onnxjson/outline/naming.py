@@ -152,14 +152,9 @@ class Names:
 
     def _first(self, value: str) -> str:
         """The value of the first rounds that a value has the name of."""
-        *_, first = self._sources(value)
-        return first
-
-    def _sources(self, value: str) -> Iterator[str]:
-        """Yield a value and those of rounds before that it has the name of."""
-        yield value
         while value in self._same:
-            yield (value := self._same[value])
+            value = self._same[value]
+        return value
 
     def of(self, value: str) -> str:
         """Return the name of a value."""
@@ -174,10 +169,12 @@ class Names:
         if not self._rounds:
             return ""
         rounds: dict[int, tuple[int, bool]] = {}
-        for same in self._sources(value):
+        same: str | None = value
+        while same is not None:
             for number, is_last, inside in self._rounds.get(same, ()):
                 if statement not in inside:
                     rounds.setdefault(id(inside), (number, is_last))
+            same = self._same.get(same)
         has_numbers = not all([is_last for _, is_last in rounds.values()])
         return "".join([f"[{number}]" for number, _ in rounds.values()] * has_numbers)
 

@@ -156,7 +156,9 @@ def test_changed_external_data_is_a_change_of_its_models(
     assert re.findall(r"deep/(.*) changed", shown) == names
     assert "other.onnx" not in shown
     assert (tmp_path / "out" / "gate.md").read_text().count("`Gemm` changed by up to") >= 4
-    assert run("gate", "--base", "HEAD~1", "-o", tmp_path / "out", "deep/w.onnx").stdout.count(" changed: 0 errors") == 1
+    assert (
+        run("gate", "--base", "HEAD~1", "-o", tmp_path / "out", "deep/w.onnx").stdout.count(" changed: 0 errors") == 1
+    )
     _git(folder, "reset", "-q", "--soft", "HEAD~1")
     assert json.loads(run("diff", "--staged", "--json").stdout)["files"][1]["new"] == ":deep/ten.weigh.onnx"
     _git(folder, "reset", "-q")
@@ -266,7 +268,9 @@ def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
     page = (folder / "out" / "gate.html").read_text()
     assert page.index("✗ <a") < page.index("⚠ <a")
     text = (folder / "out" / "gate.md").read_text()
-    assert re.search('⚠️ differ in . of 3 runs with N = [0-9, ]+: `"probabilities" by up to [0-9.]+ % of the largest value', text)
+    assert re.search(
+        '⚠️ differ in . of 3 runs with N = [0-9, ]+: `"probabilities" by up to [0-9.]+ % of the largest value', text
+    )
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0.001")
     assert "❔ not compared: " in (folder / "out" / "gate.md").read_text()

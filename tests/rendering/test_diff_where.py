@@ -179,7 +179,9 @@ def _words(base: Model, target: Model) -> list[str]:
 
 
 def test_words_say_how_many_of_how_many() -> None:
-    text = "g (float[2,2] x) => (float[2,2] y) { a = LeakyRelu<alpha = 0.1>(x) b = Neg(a) y = LeakyRelu<alpha = 0.1>(b) }"
+    text = (
+        "g (float[2,2] x) => (float[2,2] y) { a = LeakyRelu<alpha = 0.1>(x) b = Neg(a) y = LeakyRelu<alpha = 0.1>(b) }"
+    )
     every, first = text.replace("0.1", "0.2"), text.replace("0.1", "0.2", 1)
     assert _words(model_of(text), model_of(every)) == ["all 2 LeakyRelu.alpha 0.1 -> 0.2"]
     assert _words(model_of(text), model_of(first)) == ["LeakyRelu.alpha 0.1 -> 0.2 in a"]
