@@ -237,7 +237,11 @@ class _Outliner:
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
         count = len(repeats[0].rounds)
         rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
-        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
+        names_of = [[ref.node.name or "" for ref in nodes] for nodes in rounds]
+        paths = {common_path(names_of[at : at + count]) for at in range(0, len(rounds), count)}
+        # In the rounds of a repeat around, what is the same in all of them.
+        parts = paths if len(paths) == 1 else {path.rpartition("/")[2] for path in paths}
+        name = parts.pop() if len(parts) == 1 else ""
         columns = zip(*[items for repeat in repeats for items in repeat.rounds], strict=True)
         inside = tuple([self._line(flow, column, names) for column in columns])
         start = names.ends(flow, repeats[0])

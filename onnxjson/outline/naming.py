@@ -274,8 +274,8 @@ def _listed(texts: Sequence[str]) -> str:
     """What differs from round to round: one text if it does not."""
     if len(set(texts)) == 1:
         return texts[0]
-    if len(texts) > _SHOWN:
-        runs = [(text, len(list(run))) for text, run in groupby(texts)]
+    runs = [(text, len(list(run))) for text, run in groupby(texts)]
+    if len(texts) > _SHOWN or 2 * len(runs) <= len(texts):
         texts = [text if length == 1 else f"{text} \u00d7{length}" for text, length in runs]
     shown = [
         text for number, text in enumerate(texts[:_SHOWN]) if not number or len("".join(texts[: number + 1])) < _LIST

@@ -309,12 +309,13 @@ def test_repeats_in_rounds_begin_with_values_of_their_round() -> None:
         text += f"s{stage} = Softmax({value}) "
         value = f"s{stage}"
         for at in (f"{stage}{number}" for number in range(3)):
-            text += f"u{at} = MatMul({value}, a) g{at} = Gelu(u{at}) r{at} = Add(g{at}, {value}) "
+            name = f"[__stages_{stage}__layers_{at[1]}__up]"
+            text += f"{name} u{at} = MatMul({value}, a) {name} g{at} = Gelu(u{at}) {name} r{at} = Add(g{at}, {value}) "
             value = f"r{at}"
     assert lines(f"{text} out = Tanh({value})", K) == [
-        "repeat 2  (h = x)",
+        "repeat 2  stages.{i}  (h = x)",
         "  y = Softmax(h)",
-        "  repeat 3  (h = y)",
+        "  repeat 3  layers.{i}  (h = y)",
         "    h = h + Gelu(h @ same a)",
         "out = Tanh(h)",
     ]
