@@ -43,7 +43,12 @@ def merge_convolutions(graph: Units) -> None:
             marks += [mark] if mark != marks[-1] else []
         outputs, operands = units[chain[-1]].outputs, unit.operands
         padding = graph.producer(operands[0])
-        if padding >= 0 and graph.uses[operands[0]] == 1 and (pads := _pads(flow, units[padding])) is not None:
+        if (
+            padding >= 0
+            and len(unit.nodes) == 1
+            and graph.uses[operands[0]] == 1
+            and (pads := _pads(flow, units[padding])) is not None
+        ):
             chain.insert(0, padding)
             operands = (*units[padding].operands[:1], *operands[1:])
             keywords = window(flow, flow.nodes[unit.nodes[-1]], pads)

@@ -203,8 +203,9 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         for place, part in enumerate(inner):
             if place:
                 pieces.append(f" {unit.head} ")
-            needs = part.strength < strength + (place > 0)
-            pieces += ("(", *part.pieces, ")") if needs else part.pieces
+            before = f"{unit.keywords[0][0]}(" if unit.keywords and place else "("
+            needs = part.strength < strength + (place > 0) or before != "("
+            pieces += (before, *part.pieces, ")") if needs else part.pieces
         return _new_expression((_joined(pieces), nodes, blocks, size + 3, depth, strength))
     pieces.append(f"{unit.head}(")
     first = len(inner) - len(unit.labels)
