@@ -1,7 +1,7 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from math import nan, sqrt
 from operator import add, mul, sub, truediv
@@ -203,7 +203,7 @@ class Flow:
         return sized
 
     @cached_property
-    def operands(self) -> Collection[str]:
+    def operands(self) -> set[str]:
         """The values that their consumers show: constants and arithmetic of shapes, but for those of graphs around."""
         return {*self.constants, *[name for at in self.shape_nodes for name in self.nodes[at].output]}
 

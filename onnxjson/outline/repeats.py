@@ -124,7 +124,7 @@ def _kind(piece: Piece) -> Hashable:
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece.key if isinstance(piece, Inside) else type(piece)
+    return piece.key if isinstance(piece, Inside) else (type(piece).__name__,)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
