@@ -164,19 +164,21 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
     is_complete = is_complete and all([each.verdict != "failed" for each in result.runs])
     largest = max(known, default=0.0) if is_complete else None
     if result.equal and not missing:
-        figure = f"largest difference {largest:.2g}" if largest else "no difference"
-        return Outputs("equal", f"equal in {runs}{_sizes(result)}, {figure}", largest=largest)
+        figure = f", largest difference {largest:.2g}" if largest else ""
+        return Outputs(
+            "equal", f"{'equal' if largest else 'identical'} in {runs}{_sizes(result)}{figure}", largest=largest
+        )
     if any([each.failed for each in result.outputs]):
         names = [
             f'"{visible(each.name)}"' + ("" if size is None else f" by up to {_amount(size, each.worst)}")
             for each, size in zip(result.outputs, worst, strict=True)
             if each.failed
         ]
-        words, scales = f"differ in {result.failed:,} of {runs}{_sizes(result)}", _scales(result)
+        scales, sizes = _scales(result), _sizes(result)
         if len(scales) == len(names) and max(scales) < _TINY:
-            why = f"all values are below {max(scales):.1g}; compare with real inputs (onnxjson verify --input)"
-            return Outputs("inconclusive", words, f"{listed(names, 3)}, but {why}", largest)
-        return Outputs("different", words, listed(names, 3), largest)
+            why = f"all values are below {max(scales):.1g}, compare with real inputs; {listed(names, 3)}"
+            return Outputs("inconclusive", f"inconclusive in {runs}{sizes}", why, largest)
+        return Outputs("different", f"differ in {result.failed:,} of {runs}{sizes}", listed(names, 3), largest)
     if missing:
         return Outputs("not-compared", "not compared", f'the head has no "{visible(missing[0])}"')
     problems = [each.problem for each in result.runs if each.problem]
@@ -188,9 +190,12 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
 
 
 def _amount(size: float, compared: Comparison | None) -> str:
-    """``4 % of the largest value (0.0111)``, or the difference alone if nothing is known of the values of the base."""
+    """``0.0111, 4 % of the largest value``, or the difference alone if nothing is known of the values of the base."""
     scale = None if compared is None else compared.scale
-    return f"{100 * size / scale:.2g} % of the largest value ({size:.3g})" if scale else f"{size:.3g}"
+    if not scale:
+        return f"{size:.3g}"
+    share = 100 * size / scale
+    return f"{size:.3g}, {share:{',.0f' if share >= 10 else '.2g'}} % of the largest value"
 
 
 def _scales(result: Verification) -> list[float]:

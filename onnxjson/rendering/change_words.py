@@ -94,10 +94,11 @@ def _event(event: Event, totals: Mapping[str, int]) -> Words:
     elif details and event.count == 1 and not (KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired"):
         shown.append((Part(detail_text(event, details[0], _LONGEST), "code"),))
     if place:
-        shown.append(_code(place))
+        shown.append((*([] if place.startswith("in ") else [Part("in ")]), *_code(place)))
     elif event.count == 1:
         shown.append((Part("in "), *_code(place_text(event.members[0]))))
-    number = [(Part(_number(event, totals)),)] if event.count > 1 else []
+    is_counted = event.count > 1 and not place.startswith(f"in {event.count} of ")
+    number = [(Part(_number(event, totals)),)] if is_counted else []
     if weights is not None:
         return _joined([(Part("weights of"),), *number, _code(weights[1]), (Part("changed"),), *shown])
     head = number if is_attribute else [(Part(_word(event)),), *number]

@@ -163,9 +163,9 @@ def headline(result: GateResult) -> str:
         if number
     ]
     text = f"{counted(len(result.models), 'model')} changed" + (f": {', '.join(facts)}" if facts else "")
-    if not bad:
-        return f"{text}. The check passes."
-    return f"{text}. The check fails" + ("." if is_single else f" for {bad:,}.")
+    return (
+        f"{text}." if not bad else f"{text}. The check fails." if is_single else f"{text}. The check fails for {bad:,}."
+    )
 
 
 def urgency(each: ModelResult) -> tuple[bool, bool]:
@@ -202,7 +202,7 @@ def row_words(model: ModelResult, changes: Sequence[Words]) -> list[Words]:
     """Return the status of a model unless it is changed, its first changes, and the number of the others."""
     shown = list(changes[:IN_ROW])
     if len(changes) > IN_ROW:
-        shown.append((Part(f"and {len(changes) - IN_ROW:,} more"),))
+        shown.append((Part(f"and {len(changes) - IN_ROW:,} more, below"),))
     if model.status != "changed":
         return [(Part(model.status),), *shown]
     is_compared = model.before is not None and model.after is not None
@@ -230,18 +230,23 @@ def _page(result: GateResult, changes: Mapping[str, Sequence[Words]], diffs: Map
     for number, model in ordered:
         link = f'{_SIGNS[state_of(model)]} <a href="#m{number}">{page_code(model.name)}</a>'
         words = "<br>".join(map(words_html, row_words(model, changes.get(model.name, ()))))
-        rows.append((f"{link}<p>{words}</p>", _page_row(model)))
+        rows.append((f"{link}<p>{words}</p>{_page_outputs(model)}", _page_row(model)))
     yield from page_table(_OVERVIEW, rows) if rows else ()
     for number, model in ordered:
         yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
-        outputs = model.outputs
-        style = "" if outputs is None else "good" if outputs.verdict == "equal" else "bad"
-        yield f'<p class="verdict {style}">{html.escape(outputs.text)}</p>\n' if outputs is not None else ""
+        yield _page_outputs(model)
         yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
         yield from _page_list("Findings", map(_page_finding, by_severity(model.findings)))
         yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
         yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
         yield diffs.get(model.name, "") + "</section>\n"
+
+
+def _page_outputs(model: ModelResult) -> str:
+    if model.outputs is None:
+        return ""
+    style = {"equal": "good", "different": "bad"}.get(model.outputs.verdict, "open")
+    return f'<p class="verdict {style}">{html.escape(model.outputs.text)}</p>\n'
 
 
 def _page_row(model: ModelResult) -> list[str]:

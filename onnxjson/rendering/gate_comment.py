@@ -34,10 +34,10 @@ def gate_comment(result: GateResult, changes: Mapping[str, Sequence[Words]], sec
     ordered = sorted(result.models, key=urgency)
     states = [state_of(each) for each in ordered]
     icon = next((_ICONS[state] for state in ("error", "warning") if state in states), _ICONS["ok"])
-    limit = "outputs not compared"
+    how = "Outputs were not compared."
     if seconds:
-        limit = f"outputs compared on random inputs, which tell nothing of accuracy, for at most {seconds:g} s a model"
-    text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}; {limit}\n"
+        how = f"Outputs are those of random inputs (at most {seconds:g} s a model), which tell nothing of accuracy."
+    text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}. {how}\n"
     rows = [_row(each, changes.get(each.name, ())) for each in ordered]
     if rows:
         text += "\n| |model|what changed|outputs|cost|\n|---|---|---|---|---|\n"

@@ -674,10 +674,14 @@ def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:
     new, out, rule = tmp_path / "new", tmp_path / "rows.jsonl", tmp_path / "clamp.json"
     result = run("fleet", "optimize", models, "-p", "onnxoptimizer", "-o", new, "-o", out, "--jobs", "1")
     assert "written: nodes 12 -> 12, " in result.stdout
-    assert re.search(r"m000\.onnx  \(nodes 1 -> 1, [0-9]+ bytes -> [0-9]+ bytes\)", result.stdout)
+    assert re.search(r"m000\.onnx  \(nodes 1 -> 1, [0-9]+ bytes as before\)", result.stdout)
     assert all(row["written_bytes"] == os.path.getsize(row["output"]) for row in rows_of(out))
     rule.write_text('{"format": "onnxjson-rule/1", "id": "clamp", "message": "m", "pattern": "Relu($x)"}')
     assert re.search(r"matches\n +8  clamp", run("fleet", "find", models, "--rules", rule, "--jobs", "1").stdout)
+    changed = run("fleet", "rewrite", "set-doc", models, "--text", "a", "-o", tmp_path / "a", "--jobs", "1").stdout
+    assert re.search(r"m000\.onnx  \([0-9]+ bytes -> [0-9]+ bytes\)", changed)
+    checked = run("fleet", "check", models, "--select", "naming", "--jobs", "1").stdout
+    assert re.search(r"findings\n +12  ONJ408  the model does not name its producer  \(", checked), checked
     (models / "broken.onnx").write_bytes(b"\x01\x02")
     result = run("fleet", "check", models, "--jobs", "1")
     assert (result.exit_code, "13 models: 12 ok, 1 failed" in result.stdout) == (1, True)
