@@ -35,7 +35,7 @@ def text_of(words: Words) -> str:
 
 
 def change_words(report: Report) -> list[Words]:
-    """Return the changes of a model, the most important first; those without effect are named if there are no others."""
+    """Return the changes of a model, the most important first; those without effect only if there are no others."""
     loud, quiet = report.by_weight
     events = [event for event in loud if not (report.interface and is_of_interface(event))]
     words = [interface_words(change) for change in report.interface]
