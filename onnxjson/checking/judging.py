@@ -186,7 +186,7 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
         return Outputs("not-compared", "not compared", f"{seconds:g} s were not enough (--verify-seconds)")
     if problems:
         return Outputs("different", f"fail in {result.failed:,} of {runs}", problems[0])
-    return Outputs("not-compared", "not compared", result.doubt or "no run of both models ended")
+    return Outputs("not-compared", "not compared", result.doubt or "no run of both models completed")
 
 
 def _amount(size: float, compared: Comparison | None) -> str:
@@ -206,11 +206,8 @@ def _scales(result: Verification) -> list[float]:
 
 def _sizes(result: Verification) -> str:
     """`` with N = 1, 4`` for dimensions that runs may choose; of many the first."""
-    sizes: dict[str, dict[int, None]] = {}
-    for run in result.runs:
-        for name, size in run.sizes.items():
-            sizes.setdefault(name, {})[size] = None
-    texts = [f"{visible(name, 30)} = {listed([str(size) for size in of_runs], 3)}" for name, of_runs in sizes.items()]
+    sizes = [(name, listed([*map(str, tried)], 3)) for name, tried in result.sizes.items()]
+    texts = [f"{visible(name, 30)} = {shown}" for name, shown in sizes]
     return f" with {listed(texts, 2)}" if texts else ""
 
 

@@ -60,7 +60,7 @@ class _Texts(NamedTuple):
     default=30.0,
     show_default=True,
 )
-@reports.form_options(("text", "markdown", "json"), "Form of what is printed; markdown is the comment.")
+@reports.form_options(("text", "markdown", "json"), "Format of the printed report; markdown: the comment.")
 @options.renamed("--out", "-o")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.pass_context
@@ -76,9 +76,10 @@ def gate_command(
 ) -> None:
     """Check every model that changed between two revisions of git.
 
-    Compares HEAD with the commit where it branched off the base: what changed, inputs and outputs first, whether the
-    outputs are equal, the cost before and after, budgets, and new findings. Writes a Markdown comment, a page, JSON,
-    SARIF and GitHub annotations. Models run in a sandbox. Exits 1 if a model breaks the policy, or cannot be read.
+    Compares HEAD with the commit where it branched off the base. Reports what changed (inputs and outputs first),
+    whether outputs are equal, the cost before and after, budgets, and new findings. Writes a Markdown comment, a page,
+    JSON, SARIF and GitHub annotations. Models run in a sandbox. Exits 1 if a model violates the policy or cannot be
+    read.
 
     \b
     onnxjson gate --base main --policy policy.toml -o gate

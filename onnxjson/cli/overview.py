@@ -72,7 +72,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Look": (
         Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
         Entry("find", "Find what matches a pattern of operators."),
-        Entry("check", "Check models for errors, by rules and by budgets."),
+        Entry("check", "Check models for errors, and against rules and budgets."),
         Entry("diff", "Show what changed between two models."),
         Entry("tui", "Browse and edit a model in the terminal.", "edit"),
     ),
@@ -98,7 +98,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("git", "Set up git to diff and merge models."),
         Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
         Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
-        Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
+        Entry("resolve", "Resolve conflicts of a merge by choosing one side.", "merging"),
     ),
     "More": (
         Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),

@@ -42,9 +42,9 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
-    """Set the value of an attribute of nodes.
+    """Set an attribute of nodes.
 
-    The value has the form that it has in a document: a number, a text, a list, a tensor such as {"type": "int64[2]",
+    Write the value as in a document: a number, a string, a list, a tensor such as {"type": "int64[2]",
     "values": [1, 2]}, or, for an unknown type, {"FLOATS": [0.5]}. It must have the type that the operator defines. The
     attribute keeps its position and doc string; a new attribute is added at the end.
     """
@@ -235,12 +235,13 @@ def node(
     attributes: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Node:
-    """Return a node; names are str or lists of them, "" for an input that is omitted.
+    """Return a node; `inputs` and `outputs` are a name or a list of names, "" for an omitted input.
 
-    The values of attributes, named or in `attributes`, are numbers, str, bytes, lists of them, arrays, or records.
+    Attributes are keyword arguments or in `attributes`; their values are numbers, str, bytes, lists of them, arrays,
+    or records.
 
     Raises:
-        ParameterError: a value has another type than the attribute of the operator.
+        ParameterError: a value does not have the type of the operator's attribute.
     """
     table = attribute_types(domain, op_type)
     built = []
@@ -253,8 +254,8 @@ def node(
 def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
     """Return a tensor with the elements and the shape of an array, a number, a text, or nested lists of these.
 
-    Its data type is `dtype`, such as "float16", whose nearest values the elements get; else that of the array, or
-    float32 for Python's float and int64 for int.
+    Its data type is `dtype`, such as "float16", to which the elements are rounded. By default, it is that of the
+    array, float32 for Python's float, or int64 for int.
 
     Raises:
         TypeError: ONNX has no such data type.
@@ -271,7 +272,7 @@ def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
 
 
 def value(name: str, dtype: str, shape: Sequence[int | str | None] | None = None) -> ValueInfo:
-    """Return an input, an output, or another value with a type, for graphs.
+    """Return the declaration of an input, an output or another value of a graph.
 
     Its type is a tensor of a data type, such as "float32", and a shape of sizes, names, and None for unknown sizes.
     Without a shape, `dtype` is the text of any type, such as "seq(float32[N])".

@@ -85,7 +85,7 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     """Steps of scripts as examples; the help shows them as command lines."""
 
     expect: Annotated[int | None, about("The required number of matches; any other number is an error.", ge=0)] = None
-    if_any: Annotated[bool, about("Change nothing if a selector matches nothing; otherwise, that is an error.")] = False
+    if_any: Annotated[bool, about("If a selector matches nothing, change nothing instead of failing.")] = False
 
     def change(self, workspace: "Workspace") -> Outcome:
         """Change the model of the workspace.

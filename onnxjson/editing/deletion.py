@@ -21,8 +21,8 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     """Delete nodes, and connect the consumers of their outputs to one of their inputs.
 
     If a node has only one input, or only one that is not a constant, that input replaces the node; otherwise, set
-    bypass. A node whose outputs have no consumers needs no bypass. An output of the graph keeps its name; the producer
-    of the input gets it.
+    `bypass`. A node whose outputs have no consumers needs no `bypass`. An output of the graph keeps its name: the
+    producer of the input then produces it.
     """
 
     group: ClassVar = "nodes"

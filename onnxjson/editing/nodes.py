@@ -36,8 +36,8 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
 
     The inputs are existing values, or "" to omit one; the outputs are new names. The node is placed after the producers
-    of its inputs. With insert, all consumers of its first input use its first output instead; an output of the graph
-    keeps its name, so its producer gets the new name.
+    of its inputs. With `insert`, all consumers of its first input use its first output instead; if that input is an
+    output of the graph, the new node produces it, and the old producer gets the new name.
     """
 
     group: ClassVar = "nodes"
@@ -63,7 +63,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         _check_new_names(workspace, self.output, name_of(self))
         if self.name and any(ref.node.name == self.name for ref in workspace.index.node_refs):
             raise EditError(
-                f'a node is called "{visible(self.name)}" already; choose another name', place=name_of(self)
+                f'another node is already called "{visible(self.name)}"; choose another name', place=name_of(self)
             )
         attributes = attributes_of(self.attribute, self.domain, self.op_type, name_of(self))
         node = Node(inputs, self.output, self.name or None, self.op_type, attributes, domain=self.domain or None)
@@ -126,9 +126,9 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
 
 
 class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node"):
-    """Replace the operator of nodes; inputs and outputs stay.
+    """Replace the operator of nodes; keep inputs and outputs.
 
-    By default the node keeps the attributes that the new operator has as well; the others are reported.
+    By default, attributes that the new operator also has are kept; the others are removed and reported.
     """
 
     group: ClassVar = "nodes"
@@ -293,7 +293,7 @@ def _check_new_names(workspace: Workspace, names: tuple[str, ...], edit: str) ->
     for name in names:
         for scope in workspace.index.scopes if name else ():
             if scope.defines(name):
-                raise EditError(f'"{visible(name)}" exists in {scope.address} already; choose another name', place=edit)
+                raise EditError(f'"{visible(name)}" already exists in {scope.address}; choose another name', place=edit)
 
 
 def _after_inputs(scope: Scope, node: Node) -> int:

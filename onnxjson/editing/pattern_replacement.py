@@ -48,7 +48,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
     attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
-    output. Matches with inner values used elsewhere are refused; keep keeps those nodes, where-possible skips such
+    output. Matches with inner values used elsewhere are refused; `keep` keeps those nodes, `where_possible` skips such
     matches.
     """
 
@@ -60,7 +60,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     )
 
     pattern: Annotated[str, about("The pattern; `onnxjson find` shows what it matches.", min_length=1)]
-    replacement: Annotated[str, about("What each match is replaced with.", min_length=1)]
+    replacement: Annotated[str, about("The replacement of each match.", min_length=1)]
     node: Annotated[str | None, Role("nodes"), about("Replace only matches whose last node is one of these.")] = None
     keep: Annotated[bool, about("Keep nodes of a match whose outputs are used elsewhere.")] = False
     where_possible: Annotated[bool, about("Leave matches that cannot be replaced as they are.")] = False
@@ -148,7 +148,7 @@ def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str
         if not isinstance(part, Call):
             continue
         if len(part.operators) > 1 or part.operators[0].name == "*":
-            raise ParameterError(f"a replacement names one operator in each place, not {part}", place=edit)
+            raise ParameterError(f"a replacement has one operator in each place, not {part}", place=edit)
         if part.inputs is None or part.is_open:
             hint = f"write ${part}" if str(part) in bound else f"write its inputs, such as {part.operators[0]}($x)"
             raise ParameterError(f"a replacement names all inputs; {part} does not; {hint}", place=edit)
@@ -240,7 +240,7 @@ class _Replacements:
             user = None if place is None else NodeRef(scope, place)
             if user and user not in removed and moved.get(user, user.position) <= at:
                 raise EditError(
-                    f"{user.address} uses what is replaced, before ${inputs.get(latest)} is computed",
+                    f"{user.address} uses the replaced value before ${inputs.get(latest)} is computed",
                     match.root.address,
                     place=self.edit,
                 )
@@ -258,7 +258,7 @@ class _Replacements:
             assert isinstance(value, Value)
             if value.scope is not root.scope or self.workspace.index.producer(root.scope, value.name) not in inside:
                 raise EditError(
-                    f'"{visible(value.name)}" is to be replaced, and no node of the match produces it',
+                    f'"{visible(value.name)}" is to be replaced, but no node of the match produces it',
                     root.address,
                     place=self.edit,
                 )

@@ -76,7 +76,7 @@ def packed(wanted: Number | Elements, dtype: int, root: NodeRef, edit: str) -> b
     try:
         return pack(dtype, [*map(_as_json, [wanted.value] if isinstance(wanted, Number) else wanted.items)])
     except (ElementError, KeyError) as error:
-        fits = f"an element is {error.fits}" if isinstance(error, ElementError) else "its elements are no numbers"
+        fits = f"an element is {error.fits}" if isinstance(error, ElementError) else "its elements are not numbers"
         raise EditError(
             f"{visible(str(wanted))} cannot be {format_data_type(dtype)}: {fits}", root.address, place=edit
         ) from None

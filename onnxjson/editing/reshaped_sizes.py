@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from onnxjson.editing.batch_calls import Requests
 from onnxjson.editing.batch_constants import ConstantChanges
-from onnxjson.editing.batch_tracing import Requests
 from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.partial_inference import Sizes
 from onnxjson.editing.tensor_values import integer_constant

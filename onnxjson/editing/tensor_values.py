@@ -42,11 +42,11 @@ _MOST_INTEGERS: Final = 4096
 class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     """Set the elements of a constant from values, base64, or an array in a .npy file.
 
-    With at, only the elements of a slice are set, all of them to the same value if one is given. Dtype and dims stay
-    unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
-    the nearest one. Name, doc string and metadata of the constant stay. With a pattern, such as "*.lora_*", and a .npz
-    file, each constant that matches gets the array with its name, for example those of another adapter; if the file
-    lacks some, nothing is changed and they are named.
+    With `at`, sets only the elements of a slice; a single value sets all of them. Dtype and dims stay unless `type` is
+    given. A value that the dtype cannot represent is refused; with `lossy`, it is rounded. Name, doc string and
+    metadata of the constant stay. With a wildcard, such as "*.lora_*", and a .npz file, each matching constant gets
+    the array of the same name, for example from another adapter; if the file lacks arrays, the edit fails and names
+    them.
     """
 
     group: ClassVar = "constants"
@@ -63,7 +63,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        about("The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
+        about("The constant: its name, the output of a Constant, or an address; with a .npz, a wildcard."),
     ]
     value: Annotated[Any, Role("values"), about("The elements: one value, a flat list, or lists nested by shape.")] = (
         None
@@ -74,7 +74,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     at: Annotated[
         str | None, Role("slice"), about("The only elements to set: 3,17 or 0:2,: (as numpy).", min_length=1)
     ] = None
-    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
+    lossy: Annotated[bool, about("Round values that the dtype cannot represent exactly.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         given = [name for name in _FORMS if getattr(self, name) is not None]
@@ -82,7 +82,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             found = " and ".join(given) or "none of them"
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         if self.at is not None and self.type is not None:
-            raise ParameterError("at sets elements of the same dtype and shape, so leave out type", place=name_of(self))
+            raise ParameterError("`at` keeps dtype and shape; leave out `type`", place=name_of(self))
         if len(refs := workspace.tensors(self.tensor)) > 1:
             return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
@@ -156,12 +156,12 @@ def _numpy_index(picks: Sequence[Pick]) -> tuple[int | slice, ...]:
 
 
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
-    """Change the dtype of a constant, or of all constants that a pattern matches.
+    """Change the dtype of a constant, or of all constants whose names match a wildcard.
 
-    A value that the dtype cannot represent exactly is refused, or with lossy becomes the nearest one. If a node is
-    known to need the old dtype, nothing is changed and the node is named. With a pattern, such as "*", the constants
-    with a wider dtype of the same kind are cast, integers or floats; those stay that are refused, or that would change
-    the dtype of an output of a node.
+    A value that the dtype cannot represent exactly is refused; with `lossy`, it is rounded. If a node is known to need
+    the old dtype, the edit fails and names the node. A wildcard, such as "*", casts the constants with a wider dtype
+    of the same kind (integers or floats), except those that would be refused or would change the dtype of a node
+    output.
     """
 
     group: ClassVar = "constants"
@@ -175,10 +175,10 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        about("The constant: its name, the output of a Constant, or an address; a pattern for several."),
+        about("The constant: its name, the output of a Constant, or an address; a wildcard for several."),
     ]
     dtype: Annotated[str, Role("dtype"), about("The new dtype, such as float16.")]
-    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
+    lossy: Annotated[bool, about("Round values that the dtype cannot represent exactly.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         kind = _parsed(self.dtype, name_of(self), "dtype")
@@ -205,7 +205,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
                 reasons[ref.address] = error.sentence
         done = len(fitting) - len(reasons)
         if not done:
-            why = next(iter(reasons.values())) if reasons else f"none of {len(refs):,} that match has a wider dtype"
+            why = next(iter(reasons.values()), f"none of {len(refs):,} matching constants has a wider dtype")
             raise EditError(f"no constant can become {DATA_TYPE_NAMES[dtype]}: {why}", place=name_of(self))
         stay = [f"{len(reasons):,} not cast, such as {next(iter(reasons.values()))}"] if reasons else []
         return Outcome(

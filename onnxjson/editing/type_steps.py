@@ -120,9 +120,7 @@ class Step(Decisions):
         is_live = is_changed or self._is_live(scope, node.input)
         if is_changed and self._consumes_alike(NodeRef(scope, position)):
             is_live = False
-        for child in scope.children:
-            if child.owner is None or child.owner.position != position:
-                continue
+        for child in scope.bodies.get(position, ()):
             self._open_inputs(child, scope, node)
             for place in range(len(child.graph.node)):
                 self._follow(child, place)

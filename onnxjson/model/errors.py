@@ -2,14 +2,14 @@
 
 ::
 
-    OnnxJsonError                  65  anything below; catch this one
-    ├── DecodeError                65  text or bytes are not a model       .findings
-    │   └── WireError              65  bytes that no protobuf writer made  .offset
-    ├── EncodeError                65  a form cannot represent a model, such as proto-JSON        .findings
+    OnnxJsonError                  65  base class of all errors below
+    ├── DecodeError                65  the text or bytes are not a model       .findings
+    │   └── WireError              65  the bytes are not valid protobuf  .offset
+    ├── EncodeError                65  a format, such as proto-JSON, cannot represent a model        .findings
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot be applied                 .address, .position
-    │   ├── BrokenNodesError       65  after an edit, nodes could not have the shapes that they compute    .address
-    │   ├── UnloadableError        65  onnxruntime loads a model before a change, and not after it    .address
+    │   ├── BrokenNodesError       65  an edit would leave nodes with incompatible shapes    .address
+    │   ├── UnloadableError        65  onnxruntime loads a model before a change, but not after it    .address
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
     ├── DifferenceError             1  a changed model has different results
     ├── ConflictError              16  a file contains merge conflicts          .conflicts
@@ -21,13 +21,13 @@
     │   └── AddressError            2  an address without an element
     ├── LimitError                 71  too deep, too big, too many
     ├── OutputError                73  a file cannot be written, or already exists
-    ├── FileError                  74  the system could not read or write
+    ├── FileError                  74  reading or writing a file failed
     ├── ChangedUnderneathError     75  a file changed after it was opened
     ├── WorkerError                76  native analysis crashed, hung or ran out of memory
     │   ├── EvaluationError        76  no engine runs a model, or it fails on its inputs
     │   └── PassError              76  a pass failed, or its result is not a model  .name, .printed
-    ├── AccessDeniedError          77  the system forbids it
-    └── UntrustedError             78  a location that leaves the model's folder, a link
+    ├── AccessDeniedError          77  permission denied
+    └── UntrustedError             78  a location outside the model's folder, or a link
 
 The number is the exit code of the command line. A message states what is wrong, where, and what to do; `str` composes
 it from these parts.
@@ -47,7 +47,7 @@ Severity = Literal["error", "warning"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, or suspicious."""
+    """An error, or a warning about something suspicious."""
 
     severity: Severity
     code: str
@@ -152,13 +152,11 @@ class PatchError(OnnxJsonError):
 class EditError(OnnxJsonError):
     """An edit cannot be applied; the model is unchanged."""
 
-    def __init__(
-        self, sentence: str, address: str = "", position: int | None = None, *, place: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, sentence: str, address: str = "", *, place: str = "", hint: str = "") -> None:
         super().__init__(sentence, place=place, hint=hint)
         self.address = address
         """Address in the model before the edit."""
-        self.position = position
+        self.position: int | None = None
         """Position among several edits, from 0."""
 
 
@@ -167,7 +165,7 @@ class BrokenNodesError(EditError):
 
 
 class UnloadableError(EditError):
-    """onnxruntime loads a model before a change, and not after it."""
+    """onnxruntime loads a model before a change, but not after it."""
 
     option: ClassVar[str] = "--unloadable"
     """The option of commands that write such a model anyway."""

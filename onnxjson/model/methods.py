@@ -189,7 +189,7 @@ class ModelMethods(Tabular):
         return onnxjson.Editor(self, is_fixed=True).node(selector)
 
     def tensor(self: Any, selector: str) -> "onnxjson.TensorPlace":
-        """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
+        """Return the only tensor that a selector finds: an initializer, input, node output, or other constant.
 
         Raises:
             SelectorError, LimitError: see `select`; or it finds several tensors.
@@ -203,7 +203,7 @@ class ModelMethods(Tabular):
 
     @property
     def inputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The inputs that a run needs: those of the main graph without an initializer of their name."""
+        """The inputs that a run needs: those of the main graph that have no initializer."""
         constants = self.initializers
         return () if self.graph is None else tuple([each for each in self.graph.input if each.name not in constants])
 
@@ -243,7 +243,7 @@ class ModelMethods(Tabular):
         return onnxjson.find(self, pattern)
 
     def rename(self: Any, name: str, to: str) -> "onnxjson.Model":
-        """Return the model with a value, node, dimension or key of metadata renamed, with all references to it.
+        """Rename a value, node, dimension or metadata key, with all references to it; return the changed model.
 
         Raises:
             SelectorError: nothing has that name, or things of several kinds have it.
@@ -307,7 +307,7 @@ class Reported(Tabular):
     __slots__ = ()
 
     verdict_name: ClassVar = ""
-    """What says whether the result is good, for the error of ``bool(result)``."""
+    """The property that states whether the result is good; ``bool(result)`` raises an error that names it."""
 
     def __bool__(self) -> bool:
         """Refuse an answer: is a result true if it is there, or if it is good?

@@ -20,7 +20,7 @@ from onnxjson.patching.listing import AddressMap, operations, units
 
 
 class Patch(PatchRecord, frozen=True):
-    """An exact, invertible change of a model that can be stored. Equal patches do the same to the same base."""
+    """An exact, invertible change of a model, which can be stored. Equal patches change a base in the same way."""
 
     @classmethod
     def between(
@@ -41,7 +41,7 @@ class Patch(PatchRecord, frozen=True):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The change as a flat list of operations in the order of the base; all of them happen at once."""
+        """The change as a flat list of operations in the order of the base; all of them apply at once."""
         return tuple(operations(self.root))
 
     def units(self) -> Iterator[Unit]:
@@ -198,7 +198,7 @@ def external_files(
     model: Model, path: Path, side: str, known: tuple[ExternalFile, ...] = ()
 ) -> tuple[ExternalFile, ...]:
     """Return the external files of one side, next to its model, each with its SHA-256; `known` are in that folder."""
-    from onnxjson.storage.external_files import locations
+    from onnxjson.storage.named_files import locations
 
     hashes = {each.location: each.sha256 for each in known}
     found = [(each, hashes.get(each) or _sha256_of_file(each, path.parent, path)) for each in locations(model)]

@@ -47,7 +47,9 @@ def pattern_of(index: Index, nodes: Collection[NodeRef]) -> Pattern:
     }
     last = [ref for ref in inside if ref not in used]
     if len(last) != 1:
-        raise SelectorError(f"a pattern has one last node, and these nodes have {len(last)} that no other of them uses")
+        raise SelectorError(
+            f"a pattern ends in one node; {len(last)} of these nodes are not used by another one of them"
+        )
     ref = last[0]
     output = next((slot for slot, name in enumerate(ref.node.output) if name), 0)
     return Pattern(Cut(index, inside.__contains__).call(ref, output))

@@ -22,7 +22,7 @@ from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.running.box import confine
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import backups, files
-from onnxjson.storage.external_files import locations
+from onnxjson.storage.named_files import locations
 
 _HEAD: Final = 1 << 16
 """Bytes by which a text is recognized."""

@@ -365,7 +365,7 @@ FILES = {
         "policy.toml",
         POLICY + '[rules]\nselect = []\n[budgets]\nnodes = "<= base"\n',
         f"{CHECK} --strict",
-        "there is no base; (--base) names one",
+        "there is no base; name one with (--base)",
         other=f"{CHECK} --strict \\1 digits.onnx",
     ),
     "a size that is not known": File(

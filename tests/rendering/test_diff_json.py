@@ -37,14 +37,14 @@ def test_output_fits_the_schema_and_is_ascii(make: Any, with_matches: bool) -> N
 
 
 def test_contract_of_other_programs() -> None:
-    found = json.loads(text_of(example()))
-    assert list(found) == ["format", "equal", "summary", "events"]
-    assert found["format"] == "onnxjson-diff/1"
-    assert found["summary"]["base_nodes"] == 16
-    assert found["summary"]["target_nodes"] == 12
-    assert found["summary"]["matched_nodes"] == 7
-    assert found["summary"]["events"]["fused"] == 4
-    event = found["events"][4]
+    data = json.loads(text_of(example()))
+    assert list(data) == ["format", "equal", "summary", "events"]
+    assert data["format"] == "onnxjson-diff/1"
+    assert data["summary"]["base_nodes"] == 16
+    assert data["summary"]["target_nodes"] == 12
+    assert data["summary"]["matched_nodes"] == 7
+    assert data["summary"]["events"]["fused"] == 4
+    event = data["events"][4]
     assert {key: event[key] for key in ("kind", "count", "pattern", "verdict")} == {
         "kind": "fused", "count": 3, "pattern": "MatMul+Add -> Gemm", "verdict": "equal",
     }  # fmt: skip
@@ -66,19 +66,19 @@ def test_a_member_says_for_how_many_places_it_stands() -> None:
     model, _ = networks()
     members = (Member(("/graph",), ("/graph",), count=5), Member(("/graph/node/0/attribute/body/g",), ()))
     text = text_of(Made(align(model, model), [Event("renamed", "nodes", members)]))
-    found = json.loads(text)
-    VALIDATOR.validate(found)
-    assert found["summary"]["events"] == {"renamed": 6}
-    assert found["events"][0]["count"] == 6
-    assert [member.get("count") for member in found["events"][0]["members"]] == [5, None]
+    data = json.loads(text)
+    VALIDATOR.validate(data)
+    assert data["summary"]["events"] == {"renamed": 6}
+    assert data["events"][0]["count"] == 6
+    assert [member.get("count") for member in data["events"][0]["members"]] == [5, None]
 
 
 def test_same_models() -> None:
     model, _ = networks()
-    found = json.loads(text_of(Made(align(model, model), equal=True)))
-    assert found["equal"] is True
-    assert found["events"] == []
-    VALIDATOR.validate(found)
+    data = json.loads(text_of(Made(align(model, model), equal=True)))
+    assert data["equal"] is True
+    assert data["events"] == []
+    VALIDATOR.validate(data)
 
 
 def test_what_was_not_compared_is_said() -> None:

@@ -12,7 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.difference import Compared, DifferenceRows, Shown, Side, compared, has_words
 from onnxjson_tui.rows.side_texts import element_lines, pair_lines, side_by_side_lines, text_of, unified_lines
-from onnxjson_tui.screens.event_details import details_of, write_difference
+from onnxjson_tui.screens.event_details import details_of
 from tests.tui.sessions import small
 
 EVERYTHING = Shown(opened=range(100))
@@ -166,13 +166,3 @@ def test_constants_are_digests_and_what_is_gone_is_nothing(tmp_path: Path) -> No
     )
     assert element_lines(model, "/graph/node/9") is None
     assert element_lines(model, "/graph") == ("a graph of 4 nodes",)
-
-
-@pytest.mark.parametrize(
-    ("ending", "start"), [(".md", "### "), (".json", "{"), (".html", "<!"), (".txt", "before.onnx -> after.onnx\n")]
-)
-def test_a_difference_is_written_in_the_form_of_its_ending(tmp_path: Path, ending: str, start: str) -> None:
-    path = tmp_path / f"diff{ending}"
-    length = write_difference(difference(*TWO), path)
-    assert path.stat().st_size == length
-    assert path.read_text().startswith(start)

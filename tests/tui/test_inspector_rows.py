@@ -14,17 +14,17 @@ NORM = "/layers.10/norm/LayerNormalization"
 
 def _rows(was: Node | None = None) -> InspectorRows:
     kind = parse_type("float[N,8,24]")
-    made = f"{NORM}_output_0"
+    text = f"{NORM}_output_0"
     graph = Graph(
         (
-            Node(("x",), (made,), NORM, "LayerNormalization"),
-            Node((made,), ("y",), "/layers.10/attention/MatMul", "MatMul"),
-            Node((made,), ("z",), "/layers.10/attention/first", "LayerNormalization"),
-            Node((made,), ("u",), op_type="Relu"),
+            Node(("x",), (text,), NORM, "LayerNormalization"),
+            Node((text,), ("y",), "/layers.10/attention/MatMul", "MatMul"),
+            Node((text,), ("z",), "/layers.10/attention/first", "LayerNormalization"),
+            Node((text,), ("u",), op_type="Relu"),
         ),
         "g",
         input=(ValueInfo("x", kind),),
-        value_info=(ValueInfo(made, kind),),
+        value_info=(ValueInfo(text, kind),),
         output=(ValueInfo("y"), ValueInfo("z"), ValueInfo("u")),
     )
     model = Model(ir_version=10, graph=graph)
@@ -65,7 +65,7 @@ def test_what_was_saved_is_seen_where_there_is_little_room() -> None:
     was = Node(("before",), (f"{NORM}_output_0",), "/layers.10/norm/other", "LayerNormalization")
     found = _lines(31, was)
     assert found[1] == "name /l…tion  (was …norm/other)"
-    assert found[2] == "in 0 x  (was before)"
+    assert found[2] == "in 0 input x  (was before)"
 
 
 @pytest.mark.parametrize("last", [99, 100])

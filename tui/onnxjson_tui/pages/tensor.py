@@ -23,7 +23,7 @@ from onnxjson_tui.rows.tensor import (
     begun,
     histogram_lines,
     opened_grid,
-    place_text,
+    place_lines,
     quantile_lines,
     side_by_side,
     title_line,
@@ -57,7 +57,7 @@ class TensorPage(Page[Workbench]):
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     column = 0  # the first visible column of values
     cell = 0  # the column of the cursor
-    _cell_row = 0  # the row of values that keys mean while the cursor is on the statistics
+    cell_row = 0  # the row of values that keys mean while the cursor is on the statistics
     _row: int | None = None  # the row of the cursor before the values are read again
     _slice = ""
 
@@ -72,7 +72,7 @@ class TensorPage(Page[Workbench]):
         """Open the page with a tensor, and its first elements as soon as they are read."""
         self.drawer.open(self.name)
         self.ref, self._gone = ref, ""
-        self._slice, self.column, self.cell, self._cell_row = "", 0, 0, 0
+        self._slice, self.column, self.cell, self.cell_row = "", 0, 0, 0
         self._open()
         self.redraw(0)
         self.workbench.focus_pane("drawer")
@@ -198,7 +198,7 @@ class TensorPage(Page[Workbench]):
         self.redraw()
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
-        self._cell_row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
+        self.cell_row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
         self._statistics = found
         self.redraw(0)  # where they are
 
@@ -239,7 +239,7 @@ class TensorPage(Page[Workbench]):
         self.cell = max(min(self.cell + step, grid.columns - 1), 0)
         head = len(self.head(self.width))
         if self.drawer.lines.cursor < head:
-            self.drawer.lines.move_to(head + self._cell_row)
+            self.drawer.lines.move_to(head + self.cell_row)
         seen = self._columns(grid, self.width)
         if self.cell not in seen:
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
@@ -259,7 +259,7 @@ class TensorPage(Page[Workbench]):
         if not grid.rows:
             raise EditError("the constant has no values")
         row = self.drawer.lines.cursor - len(self.head(self.width))
-        row = row if row >= 0 else min(self._cell_row, grid.rows - 1)
+        row = row if row >= 0 else min(self.cell_row, grid.rows - 1)
         length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
             raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")
@@ -278,13 +278,13 @@ class TensorPage(Page[Workbench]):
         assert ref is not None
         lines = [
             title_line(ref, width),
-            (Span(f" {shortened(place_text(self.workbench.session.index, ref), width - 2)}", "quiet"),),
+            *[(Span(f" {each}", "quiet"),) for each in place_lines(self.workbench.session.index, ref, width - 2)],
         ]
         lines += [(Span(f" {each}", "bad"),) for each in wrapped(self._problem, width - 2, indent=0) if each]
         lines += self._statistics_lines(width)
         grid = self._grid
         if ref.tensor is None:
-            lines.append((Span(" not a constant: its values are known only when the model runs", "quiet"),))
+            lines.append((Span(" not a constant: gn runs the model and shows its minimum, maximum and mean", "quiet"),))
         elif grid is None and not self._problem:
             lines.append((Span(" reading the values ...", "quiet"),))
         elif grid is not None and (grid.columns > 1 or not grid.length or isinstance(grid, SparseGrid)):
@@ -378,6 +378,7 @@ class TensorRows:
         self._lines: dict[tuple[int, int], Line] = {}
         self.before = len(self._head(page.width))  # number of lines before the values
         self._length = self.before + page.value_count()
+        self.start = self.before + page.cell_row if page.value_count() else 0  # the row that keys mean above the values
 
     def __len__(self) -> int:
         return self._length

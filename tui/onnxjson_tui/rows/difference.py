@@ -17,6 +17,7 @@ from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded,
 from onnxjson.rendering.trace_text import nodes_change
 from onnxjson.storage.urls import is_url
 from onnxjson_tui.rows.beside_nodes import Glyphs
+from onnxjson_tui.rows.nodes import short_type
 from onnxjson_tui.session.opening import Unreadable, open_model
 from onnxjson_tui.session.session import Session
 
@@ -329,6 +330,9 @@ def _gist(event: Event, room: int) -> str:
         left = room - cells(start) - len(more)
         if left < _LEAST:
             return shortened_name(place, room)
+        kinds = short_type(detail_text(event, member.details[0], None))
+        if kinds.startswith("type: ") and cells(kinds) <= left:
+            return start + kinds + more
         return start + detail_text(event, member.details[0], left) + more
     distinct = {member.details for member in members}
     if len(distinct) == 1 and members[0].details:

@@ -60,9 +60,10 @@ class Level(NamedTuple):
 class GraphMap:
     """The boxes of one graph; for 100,000 nodes a level takes a quarter of a second."""
 
-    def __init__(self, scope: Scope, folds: Sequence[Fold] = ()) -> None:
-        """Use the lines of a graph; without any, its nodes are boxes."""
+    def __init__(self, scope: Scope, folds: Sequence[Fold] = (), widest: int = _LABEL) -> None:
+        """Use the lines of a graph, in at most `widest` columns; without any, its nodes are boxes."""
         self.scope = scope
+        self._widest = min(widest, _LABEL)
         self.type_of: Callable[[str], Type | None] = partial(Index.type_of, scope)
         scope.find_names()
         self._folds = folds
@@ -102,11 +103,13 @@ class GraphMap:
         return self._folded([self._node(place) for place in varying or places])
 
     def _line(self, fold: Fold) -> Part:
-        return Part(shortened(fold.text, _LABEL), fold.positions, tuple([self._round(each) for each in fold.inner]))
+        return Part(
+            shortened(fold.text, self._widest), fold.positions, tuple([self._round(each) for each in fold.inner])
+        )
 
     def _round(self, fold: Fold) -> Part:
         """Return the box of a line of a repeat, with the nodes of the first round."""
-        return Part(shortened(fold.text, _LABEL), fold.first, tuple([self._round(each) for each in fold.inner]))
+        return Part(shortened(fold.text, self._widest), fold.first, tuple([self._round(each) for each in fold.inner]))
 
     def around(self, position: int, hops: int) -> Part:
         """Return a box of the nodes that a node depends on and that depend on it within some steps, the nearest first.

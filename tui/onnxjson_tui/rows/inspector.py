@@ -105,17 +105,26 @@ def _widest(entries: Sequence[Entry], text: Callable[[Entry], str]) -> dict[Kind
 def _changed(entry: Entry, room: int) -> str:
     """Return the text of a row that differs from the saved one, which is shown as far as possible."""
     text, was = entry.called or entry.text, entry.more
+    if entry.called and cells(entry.text) <= room // 3:
+        text = f"{entry.text} {text}"  # its type or source
     rest = max(room - cells(text) - 2, room * 2 // 3)
     text = shortened(text, room - min(rest, cells(was)) - 2)
     return f"{text}  {shortened(was, room - cells(text) - 2)}"
 
 
 def inspected(
-    model: Model, index: Index, ref: NodeRef, was: Node | None = None, typed: Scope | None = None
+    model: Model,
+    index: Index,
+    ref: NodeRef,
+    was: Node | None = None,
+    typed: Scope | None = None,
+    *,
+    line: Sequence[str] = (),
 ) -> InspectorRows:
     """Return the rows of a node; differences to a saved node, other than of metadata, are marked.
 
-    `typed` is the graph with inferred types, which are in parentheses.
+    `typed` is the graph with inferred types, which are in parentheses; `line` is what comes first: the text of the line
+    of the node, if its row has no room for it.
     """
     view = view_node(model, index, ref, "")
     inputs, outputs = _inputs(view, ref, typed), _outputs(view, ref, typed)
@@ -123,7 +132,7 @@ def inspected(
     if was is not None:
         entries = [_compared(each, ref.node, was) for each in entries]
         entries += _removed(ref.node, was)
-    return InspectorRows(entries)
+    return InspectorRows([*[Entry("heading", each, "") for each in line], *entries])
 
 
 def _compared(entry: Entry, node: Node, was: Node) -> Entry:

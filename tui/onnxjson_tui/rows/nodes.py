@@ -38,6 +38,7 @@ _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shorte
 _UNTYPED: Final = 30  # maximum columns of a list that has no room for types
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
 _LEAST_NAME: Final = 6  # columns of a name beside a type that changes
+_LEAST_FILLED: Final = 3  # free columns of a shortened name from which more of it is shown
 _BLOCK: Final = 64  # rows whose names are shortened together, so that no two look the same
 _MOST_BLOCKS: Final = 8
 _SHARED: Final = 0.75  # part of the nodes whose names begin with a prefix that is left out
@@ -169,18 +170,24 @@ class NodeRows:
         node = self.scope.graph.node[position]
         return node.name or next((each for each in node.output if each), "")
 
-    def short_name(self, number: int, width: int) -> str:
-        """Return the name of a row in some columns, without the shared prefix, and unlike those around it."""
+    def short_name(self, number: int, width: int, spare: int = 0) -> str:
+        """Return the name of a row in some columns, without the shared prefix, and unlike those around it.
+
+        A name that fits into the columns and the `spare` ones is not shortened.
+        """
+        if spare > 0:
+            name = visible(self._full_name(self.positions[number]).removeprefix(self.prefix), _LONGEST_NAME)
+            if width < cells(name) <= width + spare:
+                return name
         block = number // _BLOCK
         if (block, width) not in self._names:
             if len(self._names) >= _MOST_BLOCKS:
                 self._names.clear()
             last = min((block + 1) * _BLOCK, len(self))
-            names = [self._full_name(self.positions[each]) for each in range(block * _BLOCK, last)]
+            places = [self.positions[each] for each in range(block * _BLOCK, last)]
+            names = [visible(self._full_name(each).removeprefix(self.prefix), _LONGEST_NAME) for each in places]
             with distinct_texts():
-                short = [
-                    shortened_name(visible(each.removeprefix(self.prefix), _LONGEST_NAME), width) for each in names
-                ]
+                short = [_filled(shortened_name(each, width), each, width) for each in names]
             self._names[block, width] = [each if cells(each) <= width else cut(each, width) for each in short]
         return self._names[block, width][number - block * _BLOCK]
 
@@ -241,6 +248,15 @@ class NodeRows:
         return Columns(digits, lanes, count, operator, max(width - used - lanes - count, 0), output)
 
 
+def _filled(short: str, name: str, width: int) -> str:
+    """Return a shortened name with as much of what is left out as fits, after its first part."""
+    first, mark, last = short.partition(ELLIPSIS)
+    room = width - cells(short)
+    if not mark or not first or room <= _LEAST_FILLED or not name.isascii() or not name.startswith(first):
+        return short
+    return name[: len(first) + room] + mark + last
+
+
 def most_of(widths: Sequence[int]) -> int:
     """Return the columns that suffice for all but a few texts: one very long text must not cut all others."""
     return sorted(widths)[int(len(widths) * _NEARLY_ALL)] if widths else 0
@@ -279,6 +295,12 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
 def node_spans(row: NodeRow, name: str, columns: Columns, change: tuple[str, bool] = ("", False)) -> Iterator[Span]:
     """Yield a row after its position: lanes, operator in the colour of its family, name, type or its change."""
     text, is_wrong = change
+    # What is longer than its column gets blanks of the next one.
+    longer = max(cells(name) - columns.name, 0)
+    columns = columns._replace(name=columns.name + longer, output=columns.output - longer)
+    longer = cells(row.operator) - columns.operator
+    if 0 < longer <= columns.name - cells(name):
+        columns = columns._replace(operator=columns.operator + longer, name=columns.name - longer)
     if columns.lanes:
         for is_heavy, part in groupby(padded(row.lanes, columns.lanes), key=HEAVY.__contains__):
             yield Span("".join(part), "title" if is_heavy else "quiet")
@@ -335,7 +357,8 @@ class NodeLines:
         # Blanks have the style of their neighbours, so that a row needs fewer bytes.
         style: Style = "added" if mark == "+" else "changed" if mark else "quiet"
         flag: Style = "bad" if severity == "error" else "changed" if is_selected or severity else "quiet"
-        name = self.rows.short_name(number, columns.name) if columns.name else ""
+        spare = 0 if change[0] else columns.output - cells(short_type(row.output, columns.output))
+        name = self.rows.short_name(number, columns.name, spare) if columns.name else ""
         return (
             Span("*" if is_selected else "!" if severity else " ", flag),
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
@@ -369,6 +392,10 @@ class NodeLines:
     def fold_at(self, number: int) -> Fold | None:
         """Return the line of several nodes in a row; None for a node."""
         return None
+
+    def cut_text(self, number: int, width: int) -> str:
+        """Return the text of a line that does not fit in the columns of its row; "" if it does."""
+        return ""
 
     def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
         """Use changed nodes at the same positions, and other saved nodes."""

@@ -76,9 +76,10 @@ class PageLines(NodeLines):
         number = str(numbers[0]) if len(numbers) == 1 else ""
         count = f"{len(numbers):,}" if len(numbers) > 1 else ""
         lead = (mark or " ") + _INDENT * row.level
-        room = max(width - 1 - digits - cells(lead) - 2 - self._count - types - bool(types) - COLUMN * len(titles), 1)
+        room = max(width - 1 - digits - cells(lead) - 2 - types - bool(types) - COLUMN * len(titles), 1)
+        counted = self._count if cells(fold.text) <= room - self._count else 0
         flag: Style = "bad" if severity == "error" else "changed" if is_selected or severity else "quiet"
-        text = padded(shortened(fold.text, room), room)
+        text = padded(shortened(fold.text, room - counted), room - counted)
         kind, is_inferred = (
             (change, False) if change else rows.type_of(fold.result) if fold.result >= 0 else ("", False)
         )
@@ -89,7 +90,7 @@ class PageLines(NodeLines):
             Span(lead, "changed" if mark else "quiet"),
             Span(glyph, "title"),
             *([Span(text, "bad")] if is_wrong else _tinted(text)),
-            Span(padded(count, self._count, right=True), "quiet"),
+            *([Span(padded(count, counted, right=True), "quiet")] if counted else []),
             *([Span(f" {padded(short_type(kind, types), types)}", style)] if types else []),
             *[cell(title, _figure(title, figures[title], start, numbers)) for title in titles],
         )
@@ -140,6 +141,13 @@ class PageLines(NodeLines):
         """Return the line of a row that contains several nodes; None for that of a single node."""
         fold = self.listed[number].fold if 0 <= number < len(self.listed) else None
         return fold if fold is not None and len(fold.positions) != 1 else None
+
+    def cut_text(self, number: int, width: int) -> str:
+        """See `NodeLines.cut_text`."""
+        fold = self.listed[number].fold if 0 <= number < len(self.listed) else None
+        if fold is None or fold.text in "".join([span.text for span in self.line(number, width)]):
+            return ""
+        return fold.text
 
     def line_around(self, number: int) -> int:
         """Return the row of the line in which a row is; the row itself at the outermost level."""

@@ -294,8 +294,8 @@ def title_line(ref: TensorRef, width: int) -> Line:
     return (Span(f" {shortened(name, room)}", "title"), Span(f"  {kind}"), Span(detail, "quiet"))
 
 
-def place_text(index: Index, ref: TensorRef) -> str:
-    """Describe where a tensor is stored, its producer and its consumers."""
+def place_lines(index: Index, ref: TensorRef, width: int) -> list[str]:
+    """Describe where a tensor is stored, its producer and its consumers; each is whole, or shortened to a line."""
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     parts = []
     if tensor is not None:
@@ -317,7 +317,8 @@ def place_text(index: Index, ref: TensorRef) -> str:
         parts.append(f"consumed by {len(users):,}: {', '.join(names)}{more}" if users else "not consumed")
     else:
         parts.append(visible(f"@{ref.address}", 200))
-    return "; ".join(parts)
+    whole = "; ".join(parts)
+    return [whole] if cells(whole) <= width else [shortened(part, width) for part in parts]
 
 
 def _shared(index: Index, tensor: Tensor) -> list[str]:

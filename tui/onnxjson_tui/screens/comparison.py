@@ -1,8 +1,6 @@
 """The diff of two models: of a session and the saved file, another file, a revision, or the output of a pass."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from msgspec.structs import replace
@@ -19,10 +17,9 @@ from onnxjson_tui.rows.difference import (
     compared,
     compared_edits,
     of_diff,
-    opened_side,
 )
 from onnxjson_tui.rows.side_texts import Pair
-from onnxjson_tui.screens.event_details import details_of, text_rows, texts, write_difference
+from onnxjson_tui.screens.event_details import details_of, text_rows, texts
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
@@ -64,7 +61,6 @@ class ComparisonScreen(RowsScreen[Any]):
         ),
         OTHER_LIST,
         *CHANGE_KEYS,
-        screen_key(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
         screen_key(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
@@ -393,53 +389,3 @@ class ComparisonScreen(RowsScreen[Any]):
                 self.say(f"{counted(len(ran), 'rewrite')} verified equal", "good" if ran else "changed")
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
-
-    async def _export(self, arguments: Arguments) -> None:
-        compared = self.compared
-        if compared is None or compared.report is None:
-            self.say("there is nothing to write yet", "changed")
-            return
-        name = await self.ask("write to (.txt .md .json .html) ")
-        if name is None or not name.strip():
-            return
-        path = Path(name.strip())
-        if path.exists() and not await self.confirm_replacing([visible(str(path), None)]):
-            return
-
-        def done(length: int) -> None:
-            self.say(f"wrote {path}, {length:,} bytes", "good")
-
-        self.jobs.start("export", f"writing {path}", lambda: write_difference(compared, path), done)
-
-
-def comparison_of_files(base: str, target: str, terminal: Terminal) -> ComparisonScreen:
-    """Return the screen that reads and compares two models, each a file or ``REV:path``."""
-    resources = ExitStack()
-
-    def work() -> Compared:
-        return compared(opened_side(base, resources), opened_side(target, resources))
-
-    return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
-
-
-def comparison_with(workbench: Workbench, other: str) -> ComparisonScreen:
-    """Return the screen that compares the session with another model, a file or ``REV:path``."""
-    session, resources = workbench.session, ExitStack()
-    current = Side(session.opened.name, session.model, session.opened.path, session=session)
-
-    def work() -> Compared:
-        side = opened_side(other, resources)
-        is_same = side.session is not None and side.session.opened.key == session.opened.key
-        return compared(side._replace(session=None) if is_same else side, current)
-
-    return ComparisonScreen(f"comparing {other} and {current.name}", work, workbench.terminal, workbench=workbench)
-
-
-def comparison_unsaved(workbench: Workbench) -> ComparisonScreen:
-    """Return the screen of changes since the model was opened or saved."""
-    preview, path = workbench.session.unsaved(), workbench.session.opened.path
-    name = workbench.session.opened.name
-    base = Side(f"{name} as saved", preview.base, path)
-    target = Side("current", preview.model, path, session=workbench.session)
-    doing, work = "comparing with the saved model", lambda: compared_edits(base, target)
-    return ComparisonScreen(doing, work, workbench.terminal, workbench=workbench, compare=compared_edits)

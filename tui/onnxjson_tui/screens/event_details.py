@@ -1,22 +1,19 @@
-"""Details of an event of a diff, the text of both sides of a place, and a diff as a file."""
+"""Details of an event of a diff, and the text of both sides of a place."""
 
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from onnxjson.diffing.events import Event, Member
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.tables import GAP, Line, Span, plain
+from onnxjson.rendering.tables import GAP, Line, Span
 from onnxjson_tui.rows.difference import Compared
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
 _MOST_LINES: Final = 600  # of the places of an event
 SIDE_BY_SIDE: Final = 140  # columns from which both sides of a text are shown next to each other
-FORMS: Final = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
-"""Forms of a report by file extension; text for all others."""
 
 
 def texts(compared: Compared, member: Member) -> list[Pair]:
@@ -44,37 +41,3 @@ def details_of(event: Event, width: int, *, can_prove: bool) -> list[Line]:
     if event.verdict == "not-run" and not event.evidence and can_prove:
         lines.append((Span("p runs both sides", "quiet"),))
     return lines
-
-
-def write_difference(compared: Compared, path: Path) -> int:
-    """Write a diff to a file in the form of its extension; return the number of bytes.
-
-    Raises:
-        OutputError, AccessDeniedError, FileError: it cannot be written.
-    """
-    from onnxjson.storage.saving import save_file
-
-    text = difference_text(compared, FORMS.get(path.suffix.lower(), "text")).encode()
-    save_file(path, lambda sink: sink.write(text))
-    return len(text)
-
-
-def difference_text(compared: Compared, form: str) -> str:
-    """Return a diff as Markdown, JSON, HTML, or text with all places."""
-    assert compared.report is not None
-    match form:
-        case "markdown":
-            from onnxjson.rendering.markdown_reports import diff_markdown
-
-            return diff_markdown(compared.report)
-        case "json":
-            from onnxjson.rendering.reports import diff_json
-
-            return "".join(diff_json(compared.report))
-        case "html":
-            from onnxjson.rendering.diff_html import diff_html
-
-            return "".join(diff_html(compared.report))
-    from onnxjson.rendering.diff_text import diff_lines
-
-    return "".join([f"{plain(line).rstrip()}\n" for line in diff_lines(compared.report, 100, details=True)])

@@ -104,9 +104,10 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         """Draw the content of the last box of a path, or with `hops` what is around a node; its box is chosen."""
         shown, room, glyphs = self._figures.get(self._title), max(self.size.height // 4, 6), self.terminal.glyphs
         scope, folds, known, known_figures = self._ref.scope, self._folds, self._map, self._known
+        widest = max(self.size.width // 2, 20)  # two boxes beside each other fit
 
         def work() -> tuple[GraphMap, _Drawn, dict[str, Figures]]:
-            graph_map, others = known or GraphMap(scope, folds), {} if known else known_figures()
+            graph_map, others = known or GraphMap(scope, folds, widest), {} if known else known_figures()
             figures = others.get(next(iter(others), ""), shown)
             boxes = path if hops is None else (*path, graph_map.around(position, hops))
             level = graph_map.level(graph_map.inside(boxes[-1]) if boxes else graph_map.whole(room), figures)

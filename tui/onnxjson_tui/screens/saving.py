@@ -324,9 +324,10 @@ async def _recover(workbench: Workbench, journal: Abandoned) -> None:
     session = workbench.session
     replay = await workbench.jobs.awaited("recovery", "repeating the edits", lambda: session.recover(journal))
     workbench.build(0)
+    workbench.read_model()
     for page in workbench.drawer.pages.values():
         page.model_changed()
-    message = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows the changes"
+    message = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, c shows the changes"
     workbench.say(f"{message}; {replay.trouble}" if replay.trouble else message, "bad" if replay.trouble else "good")
 
 

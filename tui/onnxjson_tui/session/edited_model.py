@@ -16,7 +16,7 @@ from onnxjson.editing.pinned_addresses import PINNED, digest
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import Flow, correct_types, flow_of_types
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.document import Model
+from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import (
     AccessDeniedError,
     EditError,
@@ -26,12 +26,12 @@ from onnxjson.model.errors import (
     UntrustedError,
     WorkerError,
 )
-from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operator_checks import check_model
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select_nodes, select_tensor
-from onnxjson_tui.session.following import follow
+from onnxjson_tui.session.following import SavedNodes, follow
 from onnxjson_tui.session.history import Changed, History, Lost, Places, Preview, Step, selector_of
 from onnxjson_tui.session.opening import Opened
 from onnxjson_tui.session.recording import Base, Recorder
@@ -62,6 +62,7 @@ class EditedModel:
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
         self.to_saved = Patch()  # from the model to the saved one
+        self._marks: tuple[Scope, Patch, SavedNodes] | None = None
         self._changing = threading.Lock()  # held while the model changes or is saved, possibly in another thread
         self._lost: dict[int, Lost] = {}  # places whose elements each applied step removed, by the identity of the step
         base = Base(opened.key, opened.name, opened.model, opened.identity)
@@ -117,6 +118,20 @@ class EditedModel:
         """Return a preview of everything that changed since the model was opened or saved."""
         result = Result(self._model, (), {})
         return Preview(self._saved_model, result, (), self.revision, "unsaved changes", Patch(), self.opened.path)
+
+    def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:
+        """Return the saved counterparts of the nodes of a graph; None if nothing changed since."""
+        if scope is None or not self.is_changed:
+            return None
+        patch = self.to_saved
+        if self._marks is None or self._marks[0] is not scope or self._marks[1] is not patch:
+            self._marks = scope, patch, SavedNodes.of(patch, scope)
+        return self._marks[2]
+
+    def saved_node(self, ref: NodeRef) -> Node | None:
+        """Return the saved version of a node; None if it is unchanged or new."""
+        saved = self.saved_nodes(ref.scope)
+        return None if saved is None or not saved.mark(ref.position) else saved.counterpart(ref.position)
 
     @property
     def selected(self) -> tuple[NodeRef, ...]:

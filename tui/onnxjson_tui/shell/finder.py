@@ -23,6 +23,19 @@ class Finder:
         self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
         self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
 
+    @property
+    def place(self) -> int:
+        """Number of the node under the cursor among those that are searched: all, or those of the filter."""
+        screen, ref = self._screen, self._screen.here
+        return screen.nodes.cursor if screen.chosen is not None else 0 if ref is None else ref.position
+
+    def show(self, number: int) -> None:
+        """Move the cursor to one of the nodes that are searched."""
+        if self._screen.chosen is not None:
+            self._screen.nodes.move_to(number)
+        else:
+            self._screen.show_position(number)
+
     def with_text(self, receive: Callable[[NodeText], None]) -> None:
         """Pass the text of the listed nodes to `receive`; built in a thread for a big graph."""
         screen, scope = self._screen, self._screen.scope

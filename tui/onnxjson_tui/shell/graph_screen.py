@@ -12,19 +12,16 @@ from textual.reactive import Reactive
 from textual.widget import Widget
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.patching.changes import Members
-from onnxjson.patching.listing import change_at
-from onnxjson.patching.patch import Patch
+from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.rows.beside_nodes import Columns, shown
-from onnxjson_tui.rows.folding import Fold, folded_around, folds_of, followed
+from onnxjson_tui.rows.derived import Derived
+from onnxjson_tui.rows.folding import Fold, folded_around
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.page import PageLines
-from onnxjson_tui.session.following import SavedNodes
-from onnxjson_tui.session.history import Changed, place_of
-from onnxjson_tui.session.reading import MOST, Reading, read
+from onnxjson_tui.session.history import place_of
+from onnxjson_tui.session.reading import MOST
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
@@ -53,14 +50,11 @@ class GraphScreen(KeyedScreen[int]):
         self.session = session
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
-        self._marks: tuple[Scope, Patch, SavedNodes] | None = None
         self._filter: tuple[str, list[int]] | None = None
         self._all_nodes: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
         self._flat: dict[str, bool] = {}  # by address of a graph, whether its nodes are listed instead of its lines
-        self._folds: dict[str, tuple[Fold, ...]] = {}  # by address of a graph, its lines
-        self.reading: Reading | None = None  # inferred types and outline of the model, or of one before the last edits
-        self._read = -1  # the revision of the reading
+        self.derived = Derived(session)  # inferred types and lines
         self.toggled: set[str] = set()  # keys of lines that are unfolded, or for repeats folded
         self._followed = -1  # the revision that the rows show
         self._is_frozen = False
@@ -124,19 +118,6 @@ class GraphScreen(KeyedScreen[int]):
         else:
             self.nodes.move_to(rows.number_of(position) or 0)
 
-    @property
-    def place_here(self) -> int:
-        """Number of the node under the cursor among those that are searched: all, or those of the filter."""
-        position = self._rows.position(self.nodes.cursor)
-        return self.nodes.cursor if self._filter is not None else position or 0
-
-    def show_place(self, number: int) -> None:
-        """Move the cursor to one of the nodes that are searched."""
-        if self._filter is not None:
-            self.nodes.move_to(number)
-        else:
-            self.show_position(number)
-
     # Folding
 
     def fold_as(self, toggled: Collection[str]) -> None:
@@ -195,39 +176,19 @@ class GraphScreen(KeyedScreen[int]):
         """Return the lines of a graph; () if they are not known, or its nodes are listed."""
         few = len(scope.graph.node) <= FEW
         is_flat = self._filter is not None or self._flat.get(scope.address, few)
-        return () if is_flat else self.folds_of(scope)
-
-    def folds_of(self, scope: Scope) -> tuple[Fold, ...]:
-        """Return the lines of a graph; () if they are not known."""
-        if self.reading is not None and scope.address not in self._folds and self._read == self.session.revision:
-            typed = self.reading.index.scope(scope.address)
-            self._folds[scope.address] = () if typed is None else folds_of(self.reading.outline, typed)
-        return self._folds.get(scope.address, ())
-
-    def typed(self, scope: Scope) -> Scope | None:
-        """Return a graph with inferred types, possibly as it was before the last edits; None if it is not known."""
-        return None if self.reading is None else self.reading.index.scope(scope.address)
+        return () if is_flat else self.derived.folds_of(scope)
 
     def read_model(self, *, infers: bool = True) -> None:
         """Derive types and lines of the model again, in a thread; the list follows."""
-        session, revision, known = self.session, self.session.revision, self.reading
         if self.count > MOST:
             return
-        model, folder, address = session.model, session.opened.folder, self._graph
+        work = self.derived.work(self._graph, infers=infers)
 
-        def work() -> tuple[Reading | None, tuple[Fold, ...]]:
-            reading = read(model, folder, known, infers=infers)
-            typed = None if reading is None else reading.index.scope(address)
-            return reading, folds_of(reading.outline, typed) if reading is not None and typed is not None else ()
-
-        def have(reading_and_folds: tuple[Reading | None, tuple[Fold, ...]]) -> None:
-            if session.revision != revision:
-                return
-            self.reading, folds = reading_and_folds
-            self._read, self._folds = revision, {address: folds}
-            self._show_reading()
-            if not infers:
-                self.read_model()
+        def have(result: Any) -> None:
+            if self.derived.take(result):
+                self._show_reading()
+                if not infers:
+                    self.read_model()
 
         self.jobs.start("reading", "inferring types", work, have)
 
@@ -238,23 +199,10 @@ class GraphScreen(KeyedScreen[int]):
         if self.is_folded or self._lines_of(scope):
             self.build(is_alike=True, keeps_row=True)
         elif self._rows.rows is not None:
-            self._rows.rows.infer(self.typed(scope))
+            self._rows.rows.infer(self.derived.typed(scope))
             self.nodes.redraw_changed()
             self.draw_bars()
         self.show_details()
-
-    def forget_lines(self) -> None:
-        """List nodes until the lines of the model are known."""
-        self._folds.clear()
-
-    def follow_lines(self, changed: Changed) -> None:
-        """Let the lines follow a change that moved nodes, until those of the new model are known."""
-        for address, folds in list(self._folds.items()):
-            change = change_at(changed.patch.root, f"{address}/node")
-            if isinstance(change, Members) and self.session.index.scope(address) is not None:
-                self._folds[address] = folds if change.sequence is None else followed(folds, change)
-            elif change is not None:
-                del self._folds[address]
 
     @property
     def pane(self) -> Pane:
@@ -352,12 +300,12 @@ class GraphScreen(KeyedScreen[int]):
             self._take(NodeLines(None, session), position)
             return
         graph, glyphs = scope, self.terminal.glyphs
-        if self.reading is None and not self.is_big:
-            self.reading, self._read = read(session.model, session.opened.folder, infers=False), revision
-        typed = self.typed(graph)
+        if not self.is_big:
+            self.derived.begin()
+        typed = self.derived.typed(graph)
         if folds := self._lines_of(graph):
             nodes = NodeRows(graph, range(len(graph.graph.node)), glyphs=glyphs, typed=typed)
-            page = PageLines(nodes, session, self.saved_nodes(graph), folds, self.toggled)
+            page = PageLines(nodes, session, session.saved_nodes(graph), folds, self.toggled)
             at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
             if keeps_row and at is None and isinstance(self._rows, PageLines):
                 position = self._rows.position(self.nodes.cursor)
@@ -370,7 +318,7 @@ class GraphScreen(KeyedScreen[int]):
             # Lanes do not depend on the filter.
             whole = self._all_nodes[2]
             rows = whole if chosen is None else whole.restricted(chosen)
-            self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
+            self._take(NodeLines(rows, session, session.saved_nodes(graph)), position)
             return
 
         def make() -> NodeRows:
@@ -383,8 +331,10 @@ class GraphScreen(KeyedScreen[int]):
         def made(rows: NodeRows) -> None:
             if self.session.revision == revision:
                 self._all_nodes = (graph, revision, rows) if chosen is None else None
-                self._take(NodeLines(rows, session, self.saved_nodes(graph)), position)
-                self._freeze_memory()
+                self._take(NodeLines(rows, session, session.saved_nodes(graph)), position)
+                if self.is_big and not self._is_frozen:
+                    self._is_frozen = True
+                    gc.freeze()  # the records of a big model stay, and need no garbage collection
 
         if len(scope.graph.node) < BIG:
             made(make())
@@ -392,14 +342,8 @@ class GraphScreen(KeyedScreen[int]):
         if not is_alike:
             # Nodes are shown before lanes and types are ready.
             bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
-            self._take(NodeLines(bare, session, self.saved_nodes(graph)), position)
+            self._take(NodeLines(bare, session, session.saved_nodes(graph)), position)
         self.jobs.start("rows", "drawing the graph", make, made)
-
-    def _freeze_memory(self) -> None:
-        """Exclude the records of a big model from garbage collection, since they stay."""
-        if not self._is_frozen and self.is_big:
-            self._is_frozen = True
-            gc.freeze()
 
     def _take(self, rows: NodeLines, position: int | None, number: int | None = None) -> None:
         if position is None and number is None and isinstance(rows, PageLines) and self.is_folded:
@@ -423,27 +367,15 @@ class GraphScreen(KeyedScreen[int]):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(
-                inspected(self.session.model, self.session.index, ref, self._saved_node(ref), self.typed(ref.scope))
-            )
-
-    def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:
-        """Return the saved counterparts of the nodes of a graph; None if nothing changed since."""
-        if scope is None or not self.session.is_changed:
-            return None
-        patch = self.session.to_saved
-        if self._marks is None or self._marks[0] is not scope or self._marks[1] is not patch:
-            self._marks = scope, patch, SavedNodes.of(patch, scope)
-        return self._marks[2]
-
-    def _saved_node(self, ref: NodeRef) -> Node | None:
-        """Return the saved version of a node; None if it is unchanged or new."""
-        saved = self.saved_nodes(ref.scope)
-        return None if saved is None or not saved.mark(ref.position) else saved.counterpart(ref.position)
+            width = max(self.inspector.scrollable_content_region.width - 1, 20)
+            text = self._rows.cut_text(self.nodes.cursor, self.nodes.scrollable_content_region.width)
+            line = wrapped(text, width, indent=2) if text else []
+            saved, typed = self.session.saved_node(ref), self.derived.typed(ref.scope)
+            self.inspector.show(inspected(self.session.model, self.session.index, ref, saved, typed, line=line))
 
     def draw_marks(self) -> None:
         """Draw the marks of changed nodes again, after a save."""
-        self._rows.refresh(self.scope, self.saved_nodes(self.scope))
+        self._rows.refresh(self.scope, self.session.saved_nodes(self.scope))
         self.nodes.show(self._rows)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:

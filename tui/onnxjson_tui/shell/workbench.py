@@ -14,11 +14,11 @@ from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, size, wrapped
+from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, shortened_name, size, wrapped
 from onnxjson_tui.rows.beside_nodes import heads
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
-from onnxjson_tui.session.following import lanes_differ
+from onnxjson_tui.session.following import lanes_differ, place_after
 from onnxjson_tui.session.history import Changed, Preview, place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
@@ -30,12 +30,18 @@ from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 
 _GAP: Final = 3  # columns between a message and the keys after it
+_BESIDE_NAME: Final = 22  # columns of a message beside a name in it
+_MOST_FOLLOWED: Final = 10_000  # maximum nodes of a filter that stays after an edit that moves nodes
 _MOST_LINES: Final = 3  # maximum lines of a message in the footer
 
 
-def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
-    """Return a message in a few lines; the rest can be read with :messages."""
-    lines = textwrap.wrap(message, max(width, 20)) or [""]
+def message_lines(message: str, tone: Tone, width: int, first: int) -> list[Line]:
+    """Return a message in a few lines, the first one of other columns; the rest can be read with :messages."""
+    width, first = max(width, 20), max(first, 20)
+    if cells(message) > first and tone != "bad":
+        message = " ".join([shortened_name(word, max(first - _BESIDE_NAME, 20)) for word in message.split(" ")])
+    lines = textwrap.wrap(message, width, initial_indent=" " * (width - first), break_on_hyphens=False) or [""]
+    lines[0] = lines[0][width - first :]
     shown: list[Line] = [(Span(f" {line}", tone),) for line in lines[:_MOST_LINES]]
     if len(lines) > _MOST_LINES:
         more = "   :messages"
@@ -72,7 +78,7 @@ class Workbench(GraphScreen):
         self.build()
         if self.here is None:
             self.nodes.move_to(1)  # the first line that is not that of the inputs
-        self.read_model(infers=self.reading is not None)
+        self.read_model(infers=self.derived.reading is not None)
         notice = self.session.presence.notice if self.session.presence is not None else ""
         for problem in (*self.session.opened.problems, *([notice] if notice else [])):
             self.say(problem, "changed")
@@ -141,9 +147,7 @@ class Workbench(GraphScreen):
         super().draw_bars()
         if self.is_mounted and self.is_running and self.query("#nodes-title"):
             for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), "")):
-                mark = Span(
-                    "▌" if self.terminal.glyphs == "unicode" else "|", "title" if self.pane == pane else "quiet"
-                )
+                mark = Span(" " if self.pane != pane else "▌" if self.terminal.glyphs == "unicode" else "|", "title")
                 style: Style = "title" if self.pane == pane else "quiet"
                 spans = [Span(span.text, style if span.style == "plain" else span.style) for span in line]
                 self.query_one(f"#{pane}-title", Bar).show((mark, *spans), right)
@@ -186,7 +190,7 @@ class Workbench(GraphScreen):
         if message:
             # One space before the text, two after it.
             room = self.size.width - used - 3
-            first, *others = message_lines(message, tone, room)
+            first, *others = message_lines(message, tone, self.size.width - 2, room)
             left = room - sum([cells(span.text) for span in first]) - _GAP
             hints = (Span(" " * _GAP), *self._hints(left)) if left > 0 and not others and right else ()
             return (*first, *hints), right, tuple(others)
@@ -253,7 +257,7 @@ class Workbench(GraphScreen):
         if texts != self.session.places.flow:
             self.session.places.flow = texts
             self.nodes.redraw_changed()
-        if flow.complaints and self.prompt.is_asking:
+        if flow.complaints and self.prompt.is_asking and self._message[1] != "bad":
             reason = next(iter(flow.complaints.values()))
             self.say(f"it would break a node: {reason}; enter twice makes it in spite of that", "bad", keep=False)
 
@@ -317,12 +321,12 @@ class Workbench(GraphScreen):
         if place is not None:
             self._graph = place[0].address
         if changed.is_restructured:
-            self.follow_lines(changed)
+            self.derived.follow(changed)
         if changed.is_restructured or is_elsewhere:
-            self._filter = None  # it belongs to the old nodes or to another graph
+            self._filter = None if is_elsewhere else self._filter_after(changed, None if place is None else place[1])
             self.build(place[1] if place else None)
         else:
-            self._rows.refresh(self.scope, self.saved_nodes(self.scope))
+            self._rows.refresh(self.scope, self.session.saved_nodes(self.scope))
             self.nodes.redraw_changed()
             self.show_details()
             self._follow(lanes_differ(changed.patch.root))
@@ -331,6 +335,17 @@ class Workbench(GraphScreen):
         self.read_model()
         self.draw_bars()
 
+    def _filter_after(self, changed: Changed, cursor: int | None) -> tuple[str, list[int]] | None:
+        """Return the filter with the nodes that are left of it; with the one that an undone step had removed."""
+        text, positions = self._filter or ("", [])
+        if len(positions) > _MOST_FOLLOWED:
+            return None
+        places = [place_after(changed.patch, f"{self._graph}/node/{each}") for each in positions]
+        rest = {int(each.rpartition("/")[2]) for each in places if each is not None}
+        if changed.kind == "undone" and rest and cursor is not None:
+            rest.add(cursor)
+        return (text, sorted(rest)) if rest else None
+
     def step(self, count: int) -> tuple[Changed | None, int]:
         """Redo steps, or undo them for a negative count; return the last change, and the number of steps."""
         last, is_restructured, done = None, False, 0
@@ -338,7 +353,8 @@ class Workbench(GraphScreen):
         while done < abs(count) and (changed := repeat()) is not None:
             last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
         if done > 1:
-            self.forget_lines()
+            self.derived.forget_lines()
+            self._filter = None
         if last is not None:
             self.changed(last._replace(is_restructured=is_restructured))
         return last, done

@@ -120,11 +120,13 @@ class KeyReader:
         return KeyResult("more") if had_more and key == "escape" else KeyResult("nothing")
 
     def following(self, scope: Pane) -> list[tuple[str, Action[Any]]]:
-        """Return the keys that can follow those that were pressed, as the screen shows them, and their actions."""
+        """Return the first keys of each action that can follow those that were pressed, as the screen shows them."""
         length = len(self._pressed)
         actions: dict[str, Action[Any]] = {}
         for (place, keys), action in self._actions.items():
-            if action is not None and length and place in (scope, "everywhere") and keys[:length] == self._pressed:
+            if action is None or not length or place not in (scope, "everywhere") or keys[:length] != self._pressed:
+                continue
+            if action not in actions.values():
                 actions.setdefault(shown_keys(" ".join(keys[length:])), action)
         return list(actions.items())
 

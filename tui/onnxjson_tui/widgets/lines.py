@@ -167,7 +167,9 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
     def move_by(self, count: int) -> None:
         """Move the cursor down, or up for a negative count; a list without a cursor scrolls."""
         if self._has_cursor:
-            self.move_to(self.cursor + count)
+            # A few steps down from the lines before values begin at the value that keys mean.
+            start = getattr(self._rows, "start", 0) if 0 < count < self.page else 0
+            self.move_to(max(self.cursor, start) + count)
         else:
             self.cursor = max(min(self.scroll_offset.y + count, self.virtual_size.height - self.page), 0)
             self.scroll_to(y=self.cursor, animate=False)
@@ -217,6 +219,8 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
 
     def _see_cursor(self, *, jump: bool = False) -> bool:
         """Scroll to the cursor, by half a page, since a page costs as much to draw as a line; return whether it did."""
+        if not self.scrollable_content_region.height:
+            return False  # before the first layout; `on_resize` comes after it
         top, page = self.scroll_offset.y, max(self.page - self.covered, 1)
         if self.covered and len(self._rows) >= self.page and self.cursor >= len(self._rows) - self.covered:
             self._measure(self.covered)

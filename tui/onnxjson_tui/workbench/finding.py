@@ -29,7 +29,7 @@ class _Search:
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._origin = workbench.place_here
+        self._origin = workbench.finder.place
         self._row, self._toggled = workbench.nodes.cursor, frozenset(workbench.toggled)
         self._top = workbench.nodes.scroll_offset.y
         self._pane = workbench.pane
@@ -57,7 +57,7 @@ class _Search:
         if next_match is None:
             self._workbench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
         else:
-            self._workbench.show_place(next_match.number)
+            self._workbench.finder.show(next_match.number)
             self._workbench.say(_match(places, next_match.number, next_match.wrapped, 1), keep=False)
 
     def _elsewhere(self, what: Wanted, ref: NodeRef | None) -> None:
@@ -103,9 +103,9 @@ def _go_on(workbench: Workbench, number: int, count: int, direction: Direction) 
         if next_match is None:
             workbench.finder.with_elsewhere(what, elsewhere)
             return
-        if workbench.here is not None and next_match.number != workbench.place_here:
+        if workbench.here is not None and next_match.number != workbench.finder.place:
             workbench.session.places.jumps.leave(workbench.here.address)
-        workbench.show_place(next_match.number)
+        workbench.finder.show(next_match.number)
         workbench.say(f"{what.shown}: {_match(places, next_match.number, next_match.wrapped, direction)}")
 
     def elsewhere(ref: NodeRef | None) -> None:
@@ -365,11 +365,11 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "next-match", "next match", ("n",),
-        lambda workbench, arguments: _go_on(workbench, workbench.place_here, arguments.number or 1, 1), "Find",
+        lambda workbench, arguments: _go_on(workbench, workbench.finder.place, arguments.number or 1, 1), "Find",
     ),
     Action(
         "previous-match", "previous match", ("N",),
-        lambda workbench, arguments: _go_on(workbench, workbench.place_here, arguments.number or 1, -1), "Find",
+        lambda workbench, arguments: _go_on(workbench, workbench.finder.place, arguments.number or 1, -1), "Find",
     ),
     Action(
         "filter", "filter the nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",

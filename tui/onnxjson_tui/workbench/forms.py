@@ -43,7 +43,8 @@ async def _add(workbench: Workbench, arguments: Arguments) -> None:
                 Choice(_AFTER + each.key, each.label, f"insert after {ref.position}  {each.detail}")
                 for each in await _operators(workbench)
             ]
-        name = await workbench.choose("Add a node, or edit", choices, is_wide=True)
+        hint = "type an operator to insert, or part of an edit   enter choose   esc cancel"
+        name = await workbench.choose("Insert an operator, or edit", choices, hint=hint, is_wide=True)
     if name == _BEFORE:
         await _insert_before(workbench)
     elif name is not None and name.startswith(_AFTER):
@@ -77,9 +78,20 @@ async def fill_in(
         focus = focus or "value"
     filling = Filling(edit, known | dict(texts or {}))
     preview = await workbench.app.push_screen_wait(FormScreen(workbench, filling, focus=focus, also=also, title=title))
-    if preview is not None:
-        workbench.accept(preview)
+    if preview is not None and workbench.accept(preview) is not None:
+        added = next((each for each in preview.edits if isinstance(each, AddNode)), None)
+        if added is not None:
+            _go_to_added(workbench, added)
     return preview
+
+
+def _go_to_added(workbench: Workbench, added: AddNode) -> None:
+    index = workbench.session.index
+    for ref in index.nodes_with("output", added.output[0]):
+        # Before an output of the graph, the node whose output was one has the new name.
+        uses = index.consumers(ref.scope, added.output[0])
+        around = [ref, *[NodeRef(use.scope, use.position) for use in uses if use.position is not None]]
+        workbench.go(next((each for each in around if each.node.op_type == added.op_type), ref).address)
 
 
 async def _insert_after(workbench: Workbench, operator: str) -> None:

@@ -66,7 +66,7 @@ async def consumers(workbench: Workbench, arguments: Arguments) -> None:
 
 
 async def definition(workbench: Workbench, arguments: Arguments) -> None:
-    """Go to what defines an input: the input of the count, the only one from a node, or the one that is chosen."""
+    """Go to what defines an input: the input of the count, the only one that is computed, or the one that is chosen."""
     consumer, index = require_here(workbench), workbench.session.index
     producers = _producers(index, consumer)
     if not producers:
@@ -75,9 +75,11 @@ async def definition(workbench: Workbench, arguments: Arguments) -> None:
     slot = _wanted_slot(workbench, arguments, "input")
     if slot is None:
         reached = {ref: each for each, ref in producers.items() if ref is not None or len(producers) == 1}
-        slot = next(iter(reached.values())) if len(reached) == 1 else None
+        computed = [each for ref, each in reached.items() if ref is not None and ref.node.op_type != "Constant"]
+        found = computed or list(reached.values())
+        slot = found[0] if len(found) == 1 else None
     choices = [_input(consumer, each, ref, _origin(index, consumer, each)) for each, ref in producers.items()]
-    slot = await _ask_slot(workbench, consumer, slot, "Go to what defines", choices)
+    slot = await _ask_slot(workbench, consumer, slot, "Go to what produces", choices)
     producer = None if slot is None else producers[slot]
     if producer is not None:
         workbench.go(producer.address)
@@ -187,7 +189,7 @@ def _back(workbench: Workbench, arguments: Arguments) -> None:
 def _next_change(workbench: Workbench, count: int) -> None:
     """Move the cursor by a number of changed nodes, backwards for a negative count."""
     ref, scope = workbench.here, workbench.scope
-    saved = workbench.saved_nodes(scope)
+    saved = workbench.session.saved_nodes(scope)
     places = [] if saved is None else saved.marked()
     if not places or scope is None or ref is None:
         more = "; c shows all changes" if workbench.session.is_changed else ""

@@ -24,7 +24,8 @@ from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
-from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen, comparison_unsaved, comparison_with
+from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen
+from onnxjson_tui.screens.comparisons import comparison_unsaved, comparison_with
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.workbench import Workbench
@@ -81,15 +82,16 @@ async def _tensor(workbench: Workbench, arguments: Arguments) -> None:
         return
     constants = [each for each in tensors if each[1].tensor is not None]
     chosen: str | None = "t0"
-    if len(constants) != 1 or arguments.number is not None:
+    if arguments.number is None:
+        # The others have values only when the model runs.
+        tensors = constants or tensors[-1:]
+    if len(tensors) > 1:
         most = max([cells(label) for label, _, _ in tensors])
         choices = [
             Choice(f"t{place}", f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
             for place, (label, ref, detail) in enumerate(tensors)
         ]
         chosen = await workbench.choose("Which tensor?", choices)
-    else:
-        tensors = constants
     if chosen is not None:
         workbench.drawer.find(TensorPage).show_tensor(tensors[int(chosen[1:])][1])
 

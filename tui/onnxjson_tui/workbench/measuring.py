@@ -56,19 +56,19 @@ async def _map(workbench: Workbench, arguments: Arguments) -> None:
 
 def _map_of(workbench: Workbench, ref: NodeRef, hops: int | None) -> MapScreen:
     session = workbench.session
-    scope, saved, columns = ref.scope, workbench.saved_nodes(ref.scope), session.figures
+    scope, saved, columns = ref.scope, session.saved_nodes(ref.scope), session.figures
 
     def known() -> dict[str, Figures]:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
-    typed = workbench.typed(scope)
+    typed = workbench.derived.typed(scope)
 
     def more() -> tuple[dict[str, Figures], TypeOf]:
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
         return {} if MACS in columns else macs, partial(Index.type_of, typed or scope)
 
     return MapScreen(
-        ref, workbench.terminal, known, None if workbench.is_big else more, hops, workbench.folds_of(scope)
+        ref, workbench.terminal, known, None if workbench.is_big else more, hops, workbench.derived.folds_of(scope)
     )
 
 

@@ -206,7 +206,8 @@ def _show(workbench: Workbench) -> None:
     workbench.nodes.refresh()
     workbench.draw_bars()
     count = len(workbench.session.places.selected)
-    workbench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
+    more = "edits apply to all of them" if count > 1 else "V on another node selects all up to it"
+    workbench.say(f"{counted(count, 'node')} selected; {more}" if count else "nothing is selected")
 
 
 def copies_of(index: Index, ref: NodeRef) -> dict[str, tuple[str, str]]:
