@@ -1,6 +1,5 @@
 """The outline of a model: lines of text, each with the nodes that it owns."""
 
-import gc
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -98,13 +97,7 @@ def outline_of(model: Model, index: Index | None = None) -> Outline:
         model: the model; types that it states make the lines more precise.
         index: its index, whose nodes the lines name.
     """
-    is_collecting = gc.isenabled()
-    gc.disable()  # nothing here is a circle; to look for some in the records of a large model takes a third of the time
-    try:
-        return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
-    finally:
-        if is_collecting:
-            gc.enable()
+    return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
 
 
 class _Outliner:
