@@ -229,6 +229,15 @@ class TestWrongGuesses:
             getattr(model, name)
         assert not hasattr(model, name)
 
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [("html", ".to_html()"), ("text", "print(result.to_markdown())"), ("event", '"events"')],
+    )
+    def test_another_name_of_a_result(self, model: onnxjson.Model, name: str, meant: str) -> None:
+        difference = onnxjson.diff(model, model)
+        with pytest.raises(AttributeError, match=re.escape(meant)):
+            getattr(difference, name)
+
     def test_print_changes_and_matches(self, model: onnxjson.Model) -> None:
         (event,) = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))
         assert repr(event) == "<attribute-changed LeakyRelu.alpha: attribute alpha: 0.01 -> 0.2>"

@@ -233,7 +233,7 @@ class _Costs:
             return Work()
 
     def _controlled(self, ref: NodeRef) -> Work:
-        works = [sum_work(map(self._work, _nodes(each))) for each in ref.scope.children if each.owner == ref]
+        works = [sum_work(map(self._work, _nodes(each))) for each in ref.scope.bodies.get(ref.position, ())]
         if ref.node.op_type == "If":
             return max(works, key=_weight, default=Work())
         times = self._iterations(ref)
@@ -327,7 +327,7 @@ class _Costs:
         """Return the peak in the subgraphs of a node, the largest of them."""
         if not any([each.g is not None or each.graphs for each in ref.node.attribute]):
             return 0
-        bodies = [each for each in ref.scope.children if each.owner == ref]
+        bodies = ref.scope.bodies.get(ref.position, ())
         peaks = [self._activations(body, self._sizes(body), is_inner=True)[1][0][0] for body in bodies]
         return (largest(peaks) or [0])[0]
 

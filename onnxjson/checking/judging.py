@@ -26,6 +26,7 @@ from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
 from onnxjson.running.comparisons import Comparison
+from onnxjson.running.verdicts import Verification
 
 IGNORE: Final = "onnxjson.ignore"
 """Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""
@@ -131,9 +132,10 @@ _TINY: Final = 1e-9
 class Outputs(NamedTuple):
     """What is known about the outputs of a model beside those of its base."""
 
-    verdict: Literal["equal", "different", "not-compared"]
+    verdict: Literal["equal", "different", "inconclusive", "not-compared"]
+    """Inconclusive: they differ, but are so small that this says little."""
     words: str
-    """``equal in 3 runs, largest difference 4e-07``."""
+    """``equal in 3 runs with N = 1, largest difference 4e-07``."""
     detail: str = ""
     """Why, or which; visible."""
     largest: float | None = None
@@ -154,39 +156,59 @@ def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: fl
         result = verify(base, file, dims=dims, timeout=seconds)
     except OnnxJsonError as error:
         return Outputs("not-compared", "not compared", str(error))
-    runs, missing = len(result.runs), [each.name for each in result.outputs if each.target_name is None]
+    runs = counted(len(result.runs), "run")
+    missing = [each.name for each in result.outputs if each.target_name is None]
     worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
     known = [each for each in worst if each is not None]
     is_complete = len(known) == len(worst) and not result.uncompared
     is_complete = is_complete and all([each.verdict != "failed" for each in result.runs])
     largest = max(known, default=0.0) if is_complete else None
     if result.equal and not missing:
-        figure = f"largest difference {largest:.2g}" if largest else "no difference"
-        return Outputs("equal", f"equal in {counted(runs, 'run')}, {figure}", largest=largest)
-    if differing := [each for each in result.outputs if each.failed]:
+        figure = f", largest difference {largest:.2g}" if largest else ""
+        return Outputs(
+            "equal", f"{'equal' if largest else 'identical'} in {runs}{_sizes(result)}{figure}", largest=largest
+        )
+    if any([each.failed for each in result.outputs]):
         names = [
-            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {size:.3g}{_share(size, each.worst)}")
+            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {_amount(size, each.worst)}")
             for each, size in zip(result.outputs, worst, strict=True)
-            if each in differing
+            if each.failed
         ]
-        return Outputs("different", f"differ in {result.failed:,} of {counted(runs, 'run')}", listed(names, 3), largest)
+        scales, sizes = _scales(result), _sizes(result)
+        if len(scales) == len(names) and max(scales) < _TINY:
+            why = f"all values are below {max(scales):.1g}, compare with real inputs; {listed(names, 3)}"
+            return Outputs("inconclusive", f"inconclusive in {runs}{sizes}", why, largest)
+        return Outputs("different", f"differ in {result.failed:,} of {runs}{sizes}", listed(names, 3), largest)
     if missing:
         return Outputs("not-compared", "not compared", f'the head has no "{visible(missing[0])}"')
     problems = [each.problem for each in result.runs if each.problem]
     if problems and time.monotonic() - begin >= seconds:
         return Outputs("not-compared", "not compared", f"{seconds:g} s were not enough (--verify-seconds)")
     if problems:
-        return Outputs("different", f"fail in {result.failed:,} of {counted(runs, 'run')}", problems[0])
-    return Outputs("not-compared", "not compared", result.doubt or "no run of both models ended")
+        return Outputs("different", f"fail in {result.failed:,} of {runs}", problems[0])
+    return Outputs("not-compared", "not compared", result.doubt or "no run of both models completed")
 
 
-def _share(size: float, compared: Comparison | None) -> str:
-    """How large a difference is beside the values of the base: `` (4 % of the largest of the base)``."""
+def _amount(size: float, compared: Comparison | None) -> str:
+    """``0.0111, 4 % of the largest value``, or the difference alone if nothing is known of the values of the base."""
     scale = None if compared is None else compared.scale
     if not scale:
-        return ""
-    tiny = f"; all values are below {scale:.1g}, other inputs may tell more" if scale < _TINY else ""
-    return f" ({100 * size / scale:.2g} % of the largest of the base{tiny})"
+        return f"{size:.3g}"
+    share = 100 * size / scale
+    return f"{size:.3g}, {share:{',.0f' if share >= 10 else '.2g'}} % of the largest value"
+
+
+def _scales(result: Verification) -> list[float]:
+    """The largest values of the base in the outputs that differ, where they are known."""
+    scales = [each.worst.scale for each in result.outputs if each.failed and each.worst is not None]
+    return [scale for scale in scales if scale]
+
+
+def _sizes(result: Verification) -> str:
+    """`` with N = 1, 4`` for dimensions that runs may choose; of many the first."""
+    sizes = [(name, listed([*map(str, tried)], 3)) for name, tried in result.sizes.items()]
+    texts = [f"{visible(name, 30)} = {shown}" for name, shown in sizes]
+    return f" with {listed(texts, 2)}" if texts else ""
 
 
 def _largest(compared: Comparison) -> float | None:
@@ -201,7 +223,7 @@ def change_findings(
 ) -> list[Finding]:
     """Return the findings about a change: of the interface, and that outputs differ; warnings unless a policy says."""
     said = [(BREAKING if each.is_breaking else COMPATIBLE, each.text) for each in interface]
-    if outputs is not None and outputs.verdict == "different":
+    if outputs is not None and outputs.verdict in ("different", "inconclusive"):
         said.append((DIFFERENT, outputs.text))
     severities = [(code, text, policy.severity(path, code, "warning")) for code, text in said]
     ignored = {each.code for each in policy.ignored if fnmatchcase(path, each.path) and not each.where}

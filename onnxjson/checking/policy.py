@@ -168,7 +168,7 @@ def judge_budget(
         return Verdict(budget.name, budget.text, status, value, before, message)
 
     if budget.is_relative and not isinstance(before, int | float):
-        reason = "there is no base; --base names one" if base is None else f"that of the base is {_text(before)}"
+        reason = "there is no base; name one with --base" if base is None else f"that of the base is {_text(before)}"
         return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}{_advice(before)}")
     if not isinstance(value, int | float):
         return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}{_advice(value)}")
@@ -347,7 +347,7 @@ def chosen_policy(file: Path | None, select: str | None) -> Policy | None:
     return msgspec.structs.replace(policy, rules=RuleTable(select=words), paths={})
 
 
-_KINDS: Final = {"array": "a list", "str": "a text", "int": "a whole number", "float": "a number", "object": "a table"}
+_KINDS: Final = {"array": "a list", "str": "a string", "int": "an integer", "float": "a number", "object": "a table"}
 
 
 def _explained(message: str, tree: Any) -> str:

@@ -41,9 +41,8 @@ class WeightUse:
         if not self._sources.keys().isdisjoint(ref.node.output):
             return 0
         pending = list(consumed_names(ref.node))
-        for inner in ref.scope.children:
-            if inner.owner == ref:
-                pending += [name for name in inner.output_names if name]
+        bodies = ref.scope.bodies.get(ref.position, ())
+        pending += [name for body in bodies for name in body.output_names if name]
         total = sum([self.take(each) for each in _inner_nodes(ref)])
         while pending:
             name = pending.pop()
@@ -53,5 +52,5 @@ class WeightUse:
 
 
 def _inner_nodes(ref: NodeRef) -> list[NodeRef]:
-    bodies = [each for each in ref.scope.children if each.owner == ref]
+    bodies = ref.scope.bodies.get(ref.position, ())
     return [NodeRef(body, place) for body in bodies for place in range(len(body.graph.node))]

@@ -35,7 +35,7 @@ _ORDER: Final = "the order is onnxjson apply CHANGE MODEL"
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @changing.request_options()
 @options.option("--reverse", "Apply the inverse of a patch, which restores the old model from the new one.")
-@options.option("--same-base", "Refuse any model other than the one that a patch was made from.")
+@options.option("--same-base", "Refuse every model except the one that the patch was made from.")
 @click.pass_context
 def apply_command(
     ctx: click.Context, /, change: Path, paths: tuple[Path, ...], *, reverse: bool, same_base: bool, **given: Any
@@ -44,8 +44,8 @@ def apply_command(
 
     CHANGE is a patch (onnxjson-patch/1), which `onnxjson diff --format patch` writes, a script of edits
     (onnxjson-rewrite/1), or a Python file whose rewrite(model) returns a model or edits. A patch applies to any model
-    that has the old values in the places that it changes; a script applies as a whole or not at all. A model that the
-    change does not fit stays unchanged.
+    that has the old values wherever the patch changes them; a script applies completely or not at all. If CHANGE does
+    not apply to a model, that model stays unchanged.
 
     \b
     onnxjson apply change.json m.onnx -o new.onnx
@@ -82,11 +82,11 @@ class _Change:
                 if isinstance(change, Script)
                 else change.run(loaded.model, path.parent)
             )
-        except PatchError as error:
-            hint = "; the model has this change already" if self._is_applied(loaded) else ""
-            raise PatchError(f"{path}: {error}{hint}", error.address, error.expected, error.found) from error
-        except (EditError, SelectorError) as error:
-            raise changing.in_model(error, path) from error
+        except (PatchError, EditError, SelectorError) as error:
+            error.add_place(str(path))
+            if isinstance(error, PatchError) and self._is_applied(loaded):
+                error.hint = "the model already has this change"
+            raise
         several = len(result.outcomes) > 1
         notes = [
             f"edit {position}: {note}" if several else note

@@ -28,7 +28,7 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.several(
     "--variant NAME=PASS,...",
-    "Add a variant: passes as for `optimize -p`; @LEVEL at the end is the optimization level of its session.",
+    "Add a variant: passes as for `optimize -p`; @LEVEL at the end sets the optimization level of the session.",
     "variants",
     type=options.Parsed("variant", parse_variant),
 )
@@ -43,7 +43,9 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @options.warm_up(default=3)
 @options.option("--seconds SECONDS", "Start no timed run after this time.", type=click.FloatRange(0), default=60.0)
 @options.samples("seeds")
-@options.option("--score FILE", "Run this Python file, whose evaluate(run) returns loss and metric.", "script")
+@options.option(
+    "--score FILE", "Score each variant with this Python file, whose evaluate(run) returns loss and metric.", "script"
+)
 @options.trust
 @options.out(
     "Also write the report to OUT.csv, .json, .md, .svg (a bar chart) or .txt; can be repeated.",
@@ -74,9 +76,9 @@ def bench_command(
 ) -> None:
     """Compare variants of models: size, outputs, time.
 
-    Each variant is created by passes, and its outputs are compared with those of the original. Timed runs of all
-    variants alternate, so background load affects all equally. Exits 0 if every variant runs and, unless its passes
-    reduce precision, has the same outputs; else 1.
+    Passes create each variant; its outputs are compared with those of the original. Timed runs of the variants
+    alternate, so background load affects all of them equally. Exits 1 if a variant does not run, or if its outputs
+    differ although its passes do not reduce precision.
 
     \b
     onnxjson bench m.onnx --preset baseline
@@ -102,7 +104,7 @@ def bench_command(
     )
     subjects = _subjects(paths, feeding)
     chosen = _variants(preset, variants)
-    with output.working("making variants") as update, Bench(subjects, chosen, settings, update) as bench:
+    with output.working("creating variants") as update, Bench(subjects, chosen, settings, update) as bench:
         report = bench.run()
         models = bench.models() if folder is not None or with_cost else []
     if with_cost:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import convert, options, output, reports
+from onnxjson.cli import convert, failures, options, output, reports
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.wire_writing import message_size
@@ -20,7 +20,7 @@ from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.values import Json, as_json
 from onnxjson.running import checking
-from onnxjson.storage import external_files, files
+from onnxjson.storage import files, named_files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.saving import require_savable
 
@@ -92,7 +92,7 @@ class Request(NamedTuple):
                 raise click.UsageError(f"{others} cannot both be written to {place}; use two folders")
             known[path.name] = path
         if self.target is not None and self.in_place:
-            raise click.UsageError("-i keeps the form of MODEL; to write another form use -o OUT")
+            raise click.UsageError("-i keeps the format of MODEL; to write another format use -o OUT")
 
     def _is_folder(self) -> bool:
         return self.destination is not None and self.destination.is_dir()
@@ -125,14 +125,14 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("-i, --in-place", "Change the models themselves, and keep a backup of each."),
         options.option("--dry-run", "Write nothing; show what would change, as `onnxjson diff` does."),
         options.option(
-            "-v, --verbose", "Show every remark and, with --dry-run, every place.", callback=options.be_verbose
+            "-v, --verbose", "Show all remarks and, with --dry-run, all places.", callback=options.be_verbose
         ),
-        *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
+        *([] if "--to" in taken else [options.to("With -o: format of the file; default: by the extension of OUT.")]),
         options.weights_from,
         options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
         convert.with_external,
-        options.option(UnloadableError.option, "Write results that onnxruntime no longer loads, too."),
-        reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
+        options.option(UnloadableError.option, "Also write results that onnxruntime no longer loads."),
+        reports.form_options(("text", "json"), "Format of the report on what was changed and written; default: text."),
         reports.color_options,
     )
 
@@ -147,22 +147,15 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
         try:
             outcomes.append(_one(request, path, change, after))
         except Exception as error:
-            if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
+            if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or failures.is_internal(error)):
                 raise
-            named = error
-            if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
-                named = in_model(error, path)
-            code = output.report_failure(named)
             outcomes.append({"model": str(path), "error": str(error)})
+            if isinstance(error, (EditError, SelectorError)):
+                error.add_place(str(path))
+            code = failures.report_failure(error)
     if request.view.form == "json":
         request.view.write([as_json(outcomes) + "\n"])
     return code
-
-
-def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:
-    """The error of an edit with the name of its model."""
-    text = f"{path}: {error}"
-    return type(error)(text, error.address, error.position) if isinstance(error, EditError) else type(error)(text)
 
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> dict[str, object]:
@@ -249,7 +242,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     form = request.target or files.format_for(place)
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
-    brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
+    brings = changed.is_part and not is_adjacent and bool(named_files.locations(model))
     largest = _LARGEST if changed.is_big else MESSAGE_BYTES
     moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights

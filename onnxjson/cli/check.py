@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import changing, options, output, reports
+from onnxjson.cli import changing, failures, options, output, reports
 from onnxjson.cli.paths import FilePath, Side, open_revision, open_side
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity, WorkerError
 from onnxjson.running import checking
@@ -43,15 +43,15 @@ class _Wanted(NamedTuple):
 @click.argument("paths", metavar="MODEL...", nargs=-1, type=FilePath())
 @options.option("--deep", "Also run onnx's checker and shape inference, and load the model in onnxruntime.")
 @options.limits_of_analysis
-@options.option("--strict", "Exit 1 for warnings too.")
+@options.option("--strict", "Also exit 1 if there are warnings.")
 @options.option(
-    "--policy FILE", "Also run the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"
+    "--policy FILE", "Also apply the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"
 )
-@options.option("--select NAME,...", "Also run these rules: all, families, codes; instead of the rules of the policy.")
-@options.option("--base REV", "Compare budgets and interface with the model in a revision of git, or with a file.")
-@options.option("--new-since REV", "Leave out findings that the model has in a revision of git, or in a file.")
-@options.option("--explain CODE", "Describe a rule, and check nothing.")
-@options.option("--fix", "Correct findings that have a fix, in place; a backup is kept.")
+@options.option("--select NAME,...", "Run these rules instead of those of the policy: codes, families, or `all`.")
+@options.option("--base REV", "Compare budgets and interface with the model in a git revision or a file.")
+@options.option("--new-since REV", "Omit findings that the model already has in a git revision or a file.")
+@options.option("--explain CODE", "Describe a rule; check nothing.")
+@options.option("--fix", "Fix in place what can be fixed automatically; keep a backup.")
 @options.drop_orphans
 @reports.view_options(*FORMS)
 @click.pass_context
@@ -69,10 +69,10 @@ def check_command(
     view: reports.View,
     **given: Any,
 ) -> None:
-    """Check models for errors, by rules and by budgets.
+    """Check models for errors, and against rules and budgets.
 
-    Prints every finding with file, line and column. Exits 1 if there are errors; with --strict also for warnings. Rules
-    run if --policy or --select is given.
+    Prints every finding with file, line and column. Exits 1 if there are errors; with --strict, also if there are
+    warnings. Rules run only with --policy or --select.
 
     \b
     onnxjson check m.onnx.json
@@ -102,7 +102,7 @@ def check_command(
                     of_file = _judged(path, loaded, of_file, wanted)
                     of_file = checking.outlined(loaded.model, of_file, infer=deep)
             except OnnxJsonError as error:
-                failure = output.leave_or_report(path, error)
+                failure = failures.leave_or_report(path, error)
                 if not failure:
                     continue
                 code = failure

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.text_file import is_other_json
@@ -24,11 +24,11 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild, tensors_of
 from onnxjson.patterns.names import Wildcards
 from onnxjson.running import checking
-from onnxjson.storage import external_files, files
+from onnxjson.storage import external_files, files, named_files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.identity import open_source
 
-with_external: Final = options.option("--with-external", "Copy weights in other files to the folder of OUT.")
+with_external: Final = options.option("--with-external", "Copy external data to the folder of OUT.")
 
 
 class Moves(NamedTuple):
@@ -60,25 +60,26 @@ def _checked(**values: Any) -> Moves:
 
 moves_options: Final = options.gathered(
     options.together(
-        options.option("--internalize", "Move weights from other files into the model."),
-        options.option("--externalize", "Move big tensors to one new data file next to OUT."),
+        options.option("--internalize", "Move external data into the model."),
+        options.option("--externalize", "Move large tensors to one new data file next to OUT."),
         options.option(
             "--threshold SIZE",
             "With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
         ),
         options.option(
             "--tensors NAME",
-            "With --externalize: move only constants of this name, '*.lora_*' for example, of any size.",
+            "With --externalize: move only constants with this name, of any size; wildcards work, such as '*.lora_*'.",
         ),
         options.option(
             "--data-file NAME",
-            "With --externalize: name of the data file, perhaps .safetensors; default: that of OUT with .data.",
+            "With --externalize: name of the data file, which may end in .safetensors; default: the name of OUT plus "
+            ".data.",
             "data_name",
         ),
         options.option("--shard-size SIZE", "With --externalize: write data files of at most SIZE, such as 5G."),
         with_external,
         options.trust_links,
-        options.option("--allow-sparse", "Read weights even if most of their file is holes."),
+        options.option("--allow-sparse", "Read weights even if their file is sparse (mostly holes)."),
     ),
     _checked,
     "moves",
@@ -94,7 +95,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
     changed = _internalize(model, source, moves)
     if not moves.with_external:
         advice = "add --with-external to copy that file, or "
-        external_files.refuse_left_behind(changed, source, place, advice)
+        named_files.refuse_left_behind(changed, source, place, advice)
     if not moves.externalize:
         _check_size(changed, place, form, moves)
         _copy(changed, source, place, moves)
@@ -111,7 +112,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
                 changed, data_file, threshold=threshold, shard_size=moves.shard_size, is_chosen=is_chosen
             )
         if moves.tensors is not None and not result.moved:
-            raise SelectorError(f"no constant that can move is called {output.quoted(moves.tensors)}")
+            raise SelectorError(f"no constant named {output.quoted(moves.tensors)} can be moved")
         with ExitStack() as stack:
             for written in result.new_files:
                 stack.enter_context(external_files.removed_on_failure(written, place))
@@ -127,7 +128,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
             output.talk(f"no raw tensor has {threshold:,} bytes or more, so {data_file} was not written")
         if result.left:
             stay = "tensor stays" if result.left == 1 else "tensors stay"
-            output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
+            output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes that fit dtype and shape")
         if outside := sum([is_external(tensor) for tensor in tensors_of(changed)]):
             output.talk(f"{output.counted(outside, 'constant')} already in other files; --internalize moves them too")
 
@@ -176,7 +177,7 @@ def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
 @options.to()
 @options.option(
     "--weights",
-    "Form of tensors of more than 64 elements in a text: base64, a file for each, or sha256 only.",
+    "How a text stores tensors of more than 64 elements: as base64, in one file each, or as sha256 only.",
     type=click.Choice(["inline", "blobs", "digest"]),
     default="inline",
 )
@@ -199,8 +200,8 @@ def convert_command(
 ) -> None:
     """Convert a model between .onnx, .onnx.json and proto-JSON.
 
-    Without -o, writes next to MODEL with the other ending (m.onnx and m.onnx.json), unless that file exists. The form
-    of MODEL is detected from its content, not from its name.
+    Without -o, writes next to MODEL with the other extension (m.onnx and m.onnx.json), unless that file exists. The
+    format of MODEL is detected from its content, not from its name.
 
     \b
     onnxjson convert m.onnx                      # writes m.onnx.json
@@ -214,7 +215,7 @@ def convert_command(
     place = _place(source, loaded, destination, target, weights_from)
     form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
     if form != "json" and (weights != "inline" or blobs is not None):
-        raise click.UsageError("--weights and --blobs are for .onnx.json; the other forms contain their weights")
+        raise click.UsageError("--weights and --blobs are for .onnx.json; the other formats contain the weights")
     if blobs is not None and weights != "blobs":
         raise click.UsageError("--blobs names the folder of --weights blobs; use both")
     _warn(source, loaded, form, lossy=lossy)
@@ -231,7 +232,7 @@ def convert_command(
         return
     data_name = f"{stem(place.name)}.data"
     if not (moves.internalize or moves.with_external):
-        external_files.refuse_lost(loaded.model, source, place)
+        named_files.refuse_lost(loaded.model, source, place)
     with (
         checking.of_failed_writing(source, loaded),
         moved(loaded.model, source, place, form, moves, data_name=data_name) as model,
@@ -254,7 +255,7 @@ def _place(
         return None
     adjacent = source.with_name(stem(source.name) + ENDINGS[target or _other(loaded)])
     if destination is None and adjacent == source:
-        raise OutputError(f"{source} already has that form; name another file with -o OUT")
+        raise OutputError(f"{source} already has that format; name another file with -o OUT")
     if destination is None or destination.is_dir():
         # Without -o, an existing file is not replaced, since the user did not name it.
         place = adjacent if destination is None else destination / adjacent.name
@@ -266,7 +267,7 @@ def _place(
         return place
     if target is None and not destination.name.lower().endswith(KNOWN_ENDINGS):
         endings = ", ".join(ENDINGS.values())
-        raise click.UsageError(f"{destination} has none of the endings {endings}; choose the form with --to")
+        raise click.UsageError(f"{destination} has none of the extensions {endings}; choose the format with --to")
     refuse_sources(destination, source, loaded.model, weights_from)
     return destination
 
@@ -293,18 +294,18 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
 @options.command("fmt")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.option("--check", "Write nothing; list the files that would change and exit 1.", "only_check")
-@options.option("--sort", "Put nodes after those whose outputs they use; others keep their order.", "sorts")
+@options.option("--sort", "Put nodes after the producers of their inputs; other nodes keep their order.", "sorts")
 @options.option("--prune-blobs", "Delete blobs that no text in the folder refers to.", "prunes")
 @options.drop_orphans
-@reports.form_options(("text", "json"), "Form of the report: what was changed; default: text.")
+@reports.form_options(("text", "json"), "Format of the report on what was changed; default: text.")
 @click.pass_context
 def fmt_command(
     ctx: click.Context, /, paths: tuple[Path, ...], *, prunes: bool, form: str | None, **given: bool
 ) -> None:
     """Convert model texts to their canonical form.
 
-    Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file is left
-    alone. The model stays the same, bit for bit, except for the order of nodes with --sort; comments are dropped.
+    Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file stays
+    untouched. The model stays the same, bit for bit, except for the order of nodes with --sort; comments are dropped.
 
     \b
     onnxjson fmt m.onnx.json
@@ -329,7 +330,7 @@ def fmt_command(
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
-            code = output.leave_or_report(path, error) or code
+            code = failures.leave_or_report(path, error) or code
             outcomes.append({"model": str(path), "error": str(error)})
     if form == "json":
         reports.View("json").write([as_json(outcomes) + "\n"])

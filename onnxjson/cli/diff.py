@@ -40,7 +40,8 @@ class _WithPathsAfter(options.Command):
 @options.option("--nodes-only", "Show changes of nodes only.")
 @options.option(
     "--compare-weights",
-    "Compare weights bit by bit, within a tolerance, bit by bit with the rank of changes, or not at all.",
+    "exact: compare weights bit by bit. tolerance: within a tolerance. rank: bit by bit, and compute the rank of each "
+    "change. skip: not at all.",
     "weights",
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
@@ -74,11 +75,12 @@ def diff_command(
 ) -> None:
     """Show what changed between two models.
 
-    OLD and NEW are .onnx, .onnx.json or proto-JSON, or REV:path for a file in git. With several NEW, compares each with
-    OLD, in one table; with -o, on one page. Matches nodes by structure, regardless of names and order; reports renames
-    and moves unless --ignore excludes them. Exits 0 if the models are the same, 1 if they differ, 66 if something could
-    not be compared, such as missing weights. With a revision or a range (A..B, or A...B for the changes of B since it
-    branched off A), or with --git, compares all models that git reports as changed, or only those at PATH.
+    OLD and NEW are .onnx, .onnx.json or proto-JSON, or REV:path for a file in git. With several NEW, compares each
+    with OLD in one table, or with -o on one page. Matches nodes by structure, regardless of names and order; reports
+    renames and moves unless --ignore excludes them. Exits 0 if the models are the same, 1 if they differ, 66 if
+    something could not be compared, such as missing weights. With a revision or a range (A..B, or A...B for the
+    changes of B since it branched off A), or with --git, compares all models that git reports as changed, or only
+    those at PATH.
 
     \b
     onnxjson diff before.onnx after.onnx

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from onnxjson.cli import output, processes, reports
+from onnxjson.cli import failures, output, processes, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
 from onnxjson.cli.paths import Side, open_revision, open_side
 from onnxjson.git.changed_models import Change, Version, changed
@@ -68,7 +68,7 @@ def request_of(words: Sequence[Path], after: list[str] | None, *, in_git: bool, 
         return None
     if not in_git and not staged and _are_files(texts, after):
         if len(texts or after or []) < 2:
-            raise click.UsageError("two models are compared; name OLD and NEW, or a revision, or use --git")
+            raise click.UsageError("diff compares two models; name OLD and NEW, or a revision, or use --git")
         return None
     if after is not None:
         return _request(texts, after, staged=staged)
@@ -112,7 +112,7 @@ def _is_revision(text: str) -> bool:
 
 def _request(revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> Request:
     if len(revisions) > 2 or (len(revisions) == 2 and any(is_range(text) for text in revisions)):
-        raise click.UsageError("at most two revisions are compared: A B, or A..B, or A...B")
+        raise click.UsageError("diff compares at most two revisions: A B, or A..B, or A...B")
     if staged and (len(revisions) == 2 or any(is_range(text) for text in revisions)):
         raise click.UsageError("--staged compares the index with one revision")
     return Request(tuple(revisions), tuple(paths), staged)
@@ -188,7 +188,7 @@ def _check_count(changes: list[Change], options: Options) -> None:
     if len(changes) > 1 or len(both) != len(changes):
         names = listed([path_of(change) for change in changes], 5, word="and")
         raise click.UsageError(
-            f"--format patch is for one model that is on both sides, and {len(changes)} changed ({names}); "
+            f"--format patch is for one model that exists on both sides, but {len(changes)} changed ({names}); "
             "name one after --"
         )
 
@@ -206,7 +206,7 @@ def _compared(change: Change, options: Options) -> _Compared | None:
         if isinstance(error, OtherJsonError) and all(map(_is_other_json, filter(None, change))):
             output.talk(f"{path_of(change)} is JSON of another program, left out; git diff shows it")
             return None
-        return _Compared(change, "", True, (str(error),), output.report_failure(error))
+        return _Compared(change, "", True, (str(error),), failures.report_failure(error))
 
 
 def _is_other_json(version: Version) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from onnxjson.cli import options, output, processes, reports
+from onnxjson.cli import failures, options, output, processes, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.node_blocks import block_addresses
 from onnxjson.diffing import unified
@@ -23,7 +23,8 @@ from onnxjson.model.display import listed
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.diff_text import changes_text
+from onnxjson.rendering.change_words import change_words, text_of
+from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.tables import size
 from onnxjson.storage import files
 from onnxjson.storage.backups import History, history, restore
@@ -46,8 +47,8 @@ def tui_command(
 ) -> None:
     """Browse and edit a model in the terminal.
 
-    With two models, shows what changed between them. MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository,
-    or the folder of a trace. Without MODEL, offers recent files.
+    With two models, shows what changed between them. MODEL is a .onnx or .onnx.json file, REV:PATH in git, or the
+    folder of a trace. Without MODEL, offers recent files.
 
     \b
     onnxjson tui m.onnx
@@ -104,7 +105,9 @@ def edit_command(
     editor = processes.chosen_editor()
     if continues and draft_path is None:
         if not (unsaved := drafts.unsaved_drafts(path)):
-            raise click.UsageError(f"no edit of {path} is left to continue; without --continue, a new one begins")
+            raise click.UsageError(
+                f"there is no unsaved edit of {path} to continue; leave out --continue to begin a new one"
+            )
         draft_path = unsaved[-1]
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
     with output.reading(path):
@@ -152,7 +155,7 @@ class _Session(NamedTuple):
         try:
             return self._rounds()
         except (OnnxJsonError, click.ClickException, click.Abort) as error:
-            code = output.report_failure(error)
+            code = failures.report_failure(error)
             self._mention_draft()
             return code
         except BaseException:
@@ -168,7 +171,7 @@ class _Session(NamedTuple):
                 processes.run_editor(self.editor.command(self.draft.path, place))
             if not self.draft.content().strip():
                 self._give_up(before)
-                return output.INTERRUPTED
+                return failures.INTERRUPTED
             opens = True
             try:
                 with output.working("checking the text"):
@@ -187,12 +190,12 @@ class _Session(NamedTuple):
             if answer == "n":
                 output.talk(f"{self.editing.path} was not changed")
                 self._mention_draft()
-                return output.INTERRUPTED
+                return failures.INTERRUPTED
             place = None
 
     def _give_up(self, before: bytes) -> None:
         """Stop, since the editor left no text; the previous text is kept if the user had edited it."""
-        reason = "the text is empty" if self.draft.path.exists() else "the editor has removed the text"
+        reason = "the text is empty" if self.draft.path.exists() else "the editor deleted the text"
         output.talk(f"{reason}, so {self.editing.path} was not changed")
         if self.draft.was_handed_out(before):
             self.draft.remove()
@@ -285,15 +288,15 @@ def _ask(question: str, letters: str) -> str:
 @reports.with_json
 @click.argument("path", metavar="MODEL", type=FilePath())
 @options.option(
-    "--list", "List the kept versions, newest first, and what changed in each; * is the present one.", "lists"
+    "--list", "List the kept versions, newest first, and what changed in each; * marks the current one.", "lists"
 )
 @options.option("--to N", "Restore version N of --list.", "number", type=click.IntRange(min=1))
 @options.option("--redo", "Restore the next newer version.")
 def undo_save_command(path: Path, *, lists: bool, number: int | None, redo: bool) -> None:
     """Restore a file as it was before its last changes in place.
 
-    Called again, it restores the version before; --redo goes forward again. The present content is kept, so nothing is
-    lost. Works after every command that changes a file in place, even if the file has been deleted since.
+    A second call restores the version before that; --redo goes forward again. The current content is kept too, so
+    nothing is lost. Works after every command that changes a file in place, even if the file has been deleted since.
 
     \b
     onnxjson fmt m.onnx.json
@@ -340,4 +343,5 @@ def _changes(path: Path, one: Path, other: Path) -> str:
             base, target = (files.load(place, bind=False).model for place in (one, other))
         except OnnxJsonError:
             return "not readable as a model"
-        return changes_text(diff_models(base, target, paths=(path, path)).events) or "only the form of the text"
+        shown = report(diff_models(base, target, paths=(path, path)), "", "")
+        return listed([text_of(words) for words in change_words(shown)]) or "only the formatting of the text"

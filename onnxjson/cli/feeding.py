@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from onnxjson.cli import options, output
+from onnxjson.cli import failures, options, output
 from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.running.comparisons import TOLERANCES, Tolerance
@@ -57,7 +57,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.several(
             "--input [NAME=]FILE",
             "Read inputs from a .npz, one input from a .npy or .pb, or a folder of test data (input_0.pb ..., or "
-            "test_data_set_0 ...); NAME=NUMBER is --fill. Other inputs are random.",
+            "test_data_set_0 ...); NAME=NUMBER means --fill. Other inputs are random.",
             "inputs",
         ),
         options.several("--dim NAME=N", f"Size of a dynamic dimension, by its name or as INPUT:AXIS{sizes}.", "dims"),
@@ -70,8 +70,8 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.option("--level", "Graph optimization level of onnxruntime.", type=click.Choice(LEVELS), default=level),
         options.several(
             "--provider NAME",
-            "Execution provider, preferred first: cpu, cuda, tensorrt, openvino ... or its full name; options after a "
-            "colon: cuda:device_id=1,enable_cuda_graph=1.",
+            "Execution provider, such as cpu, cuda, tensorrt, openvino or a full name; can be repeated, preferred "
+            "first. Options follow a colon: cuda:device_id=1,enable_cuda_graph=1.",
             "providers",
         ),
         options.option(
@@ -85,20 +85,21 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         ),
         options.several(
             "--session NAME=VALUE",
-            "Entry of the session configuration of onnxruntime, which ignores names that it does not know.",
+            "Session configuration entry of onnxruntime, which ignores unknown names.",
             "session",
             type=options.NAMED,
         ),
         options.several(
             "--engine",
-            "Engine; default: onnxruntime, then onnx's reference evaluator.",
+            "Engine; default: onnxruntime, else onnx's reference evaluator.",
             "engines",
             type=click.Choice(["onnxruntime", "reference"]),
         ),
         options.tolerance,
         options.timeout("Overall time limit.", default=600.0),
         options.memory(
-            "Memory that the run may allocate; at least 64 times the size of the model and its inputs. Default: 768M."
+            "Memory that the run may allocate; raised to 64 times the size of the model and its inputs if that is "
+            "more. Default: 768M."
         ),
         options.max_nodes,
         options.trust_links,
@@ -217,4 +218,4 @@ def progress(update: Callable[[str], None], text: str, total: int, kind: type) -
 def report_interruption() -> int:
     """Report that the user stopped the work; return the exit code."""
     output.talk("onnxjson: interrupted; the results so far are above", always=True)
-    return output.INTERRUPTED
+    return failures.INTERRUPTED

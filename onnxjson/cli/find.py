@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import Words, path_of
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import OnnxJsonError
@@ -55,20 +55,22 @@ class _Found(NamedTuple):
 @click.argument("words", metavar="MODEL... PATTERN", nargs=-1, type=Words())
 @options.option(
     "--why SELECTOR",
-    "Show the nearest misses; with SELECTOR, only those at nodes that it selects.",
+    "Show the nearest misses; with SELECTOR, only those at the selected nodes.",
     is_flag=False,
     flag_value=_ALL,
 )
-@options.option("--count", "Print only the number of matches of each model; with --rules, of each rule.", "only_count")
+@options.option("--count", "Print only the number of matches in each model; with --rules, of each rule.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option(
     "--rules DIR",
-    "Use rules, without PATTERN: builtin, those of the package (default), or those of a file or folder.",
+    "Find matches of rules instead of PATTERN: the `builtin` ones (default), or those in a file or folder.",
     is_flag=False,
     flag_value=_BUILTIN,
     type=str,
 )
-@options.option("--relative N", "Maximum relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
+@options.option(
+    "--relative N", "Maximum relative difference of numbers that count as equal.", type=_SHARE, default=TOLERANCE
+)
 @reports.view_options("text", "json")
 @click.pass_context
 def find_command(
@@ -84,8 +86,8 @@ def find_command(
 ) -> None:
     """Find what matches a pattern of operators.
 
-    Searches the main graph, subgraphs and functions. A pattern is an operator called on patterns of its inputs: $x is
-    any value, ?w a constant, _ anything, a number a constant with that value. Exits 1 if nothing matches.
+    Searches the main graph, subgraphs and functions. A pattern is an operator with patterns for its inputs: $x is any
+    value, ?w a constant, _ anything, and a number a constant with that value. Exits 1 if nothing matches.
 
     \b
     onnxjson find m.onnx 'Softmax(MatMul($q, Transpose<perm=[0,2,1,3]>($k)))'
@@ -101,7 +103,7 @@ def find_command(
             with output.working(f"searching {path}"):
                 by_rule += _search(path, wanted, node, operators, opsets, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
-            failure = output.leave_or_report(path, error)
+            failure = failures.leave_or_report(path, error)
             code = failure or code
     for rule in wanted if by_rule else ():
         for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id), opsets=opsets)):

@@ -136,7 +136,7 @@ def _reason(stderr: str) -> str:
 
 def _run(revision: str, words: Sequence[str]) -> Outcome:
     """Run a command line in this process; the word `revision`, if it is not empty, names a model in git."""
-    from onnxjson.cli import output
+    from onnxjson.cli import failures
     from onnxjson.cli.group import onnxjson
     from onnxjson.git.repository import open_revision
     from onnxjson.storage import remote
@@ -157,7 +157,7 @@ def _run(revision: str, words: Sequence[str]) -> Outcome:
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 0 if error.code is None else 70
         except Exception as error:
-            code = output.report_failure(error)
+            code = failures.report_failure(error)
     size = next((size for _, _, size in remote.read_so_far()), None)
     remote.forget()
     texts = []

@@ -1,7 +1,7 @@
 """``onnxjson gate``: checks of the models of a change, as reports for a pull request."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -29,23 +29,22 @@ from onnxjson.diffing.difference import diff_models
 from onnxjson.git.changed_models import Change, changed
 from onnxjson.git.commands import Git
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity
+from onnxjson.rendering.change_words import Words, change_words
 from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, headline, summary_line
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.diff_text import summary_text
-from onnxjson.rendering.gate_comment import change_words, gate_comment
+from onnxjson.rendering.gate_comment import gate_comment
 from onnxjson.rendering.values import as_json
 from onnxjson.running import checking
 from onnxjson.storage.saving import make_folder
 
 
 class _Texts(NamedTuple):
-    """One model of the change, with its changes in words, its section of the page and their summary."""
+    """One model of the change, with its changes in words and its section of the page."""
 
     result: ModelResult
-    changes: tuple[str, ...] = ()
+    changes: tuple[Words, ...] = ()
     page: str = ""
-    summary: str = ""
 
 
 @options.command("gate")
@@ -61,7 +60,7 @@ class _Texts(NamedTuple):
     default=30.0,
     show_default=True,
 )
-@reports.form_options(("text", "markdown", "json"), "Form of what is printed; markdown is the comment.")
+@reports.form_options(("text", "markdown", "json"), "Format of the printed report; markdown: the comment.")
 @options.renamed("--out", "-o")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.pass_context
@@ -77,9 +76,10 @@ def gate_command(
 ) -> None:
     """Check every model that changed between two revisions of git.
 
-    Compares HEAD with the commit where it branched off the base: what changed, inputs and outputs first, whether the
-    outputs are equal, the cost before and after, budgets, and new findings. Writes a Markdown comment, a page, JSON,
-    SARIF and GitHub annotations. Models run in a sandbox. Exits 1 if a model breaks the policy, or cannot be read.
+    Compares HEAD with the commit where it branched off the base. Reports what changed (inputs and outputs first),
+    whether outputs are equal, the cost before and after, budgets, and new findings. Writes a Markdown comment, a page,
+    JSON, SARIF and GitHub annotations. Models run in a sandbox. Exits 1 if a model violates the policy or cannot be
+    read.
 
     \b
     onnxjson gate --base main --policy policy.toml -o gate
@@ -95,7 +95,7 @@ def gate_command(
     result = GateResult(base, head, tuple([each.result for each in texts]))
     words = {each.result.name: each.changes for each in texts}
     if folder is not None:
-        _write(folder, result, texts, gate_comment(result, words, seconds))
+        _write(folder, result, texts, words, gate_comment(result, words, seconds))
     match form:
         case "json":
             lines = as_json(gate_data(result)).splitlines()
@@ -108,13 +108,15 @@ def gate_command(
     ctx.exit(0 if result.passes else 1)
 
 
-def _write(folder: Path, result: GateResult, texts: Sequence[_Texts], comment: str) -> None:
+def _write(
+    folder: Path, result: GateResult, texts: Sequence[_Texts], words: Mapping[str, Sequence[Words]], comment: str
+) -> None:
     """Write the reports."""
     make_folder(folder)
-    pages = {each.result.name: (each.summary, each.page) for each in texts}
+    pages = {model.result.name: model.page for model in texts}
     files: dict[str, Iterator[str]] = {
         "gate.md": iter([comment]),
-        "gate.html": gate_html(result, pages),
+        "gate.html": gate_html(result, words, pages),
         "gate.sarif": findings_text(result.findings, "sarif"),
         "gate.github": findings_text(result.findings, "github"),
         "gate.json": iter([as_json(gate_data(result)) + "\n"]),
@@ -173,7 +175,7 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))
-        return _Texts(result, tuple(change_words(shown)), "".join(diff_section(shown, prefix)), summary_text(shown))
+        return _Texts(result, tuple(change_words(shown)), "".join(diff_section(shown, prefix)))
 
 
 def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.tensor_text import payloads
 from onnxjson.diffing.unified import digest_text
@@ -108,7 +108,7 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
                 if not (binary.is_file() and text.is_file()) or _digests(binary) == _digests(text):
                     continue
         except OnnxJsonError as error:
-            code = output.leave_or_report(text, error) or code
+            code = failures.leave_or_report(text, error) or code
             continue
         hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
         output.data(f"{binary} and {text} differ: {hint}")
@@ -132,7 +132,7 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             with output.reading(path):
                 weight_sizes = _inline_weights(path, limit)
         except OnnxJsonError as error:
-            code = output.leave_or_report(path, error) or code
+            code = failures.leave_or_report(path, error) or code
             continue
         if weight_sizes:
             what = f"{output.counted(len(weight_sizes), 'tensor')}, {sum(weight_sizes):,} bytes"

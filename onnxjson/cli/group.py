@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from onnxjson.cli import output
+from onnxjson.cli import failures, output
 from onnxjson.cli.overview import COMMANDS, ENTRIES, SECTIONS, meant_by
 from onnxjson.model.display import whole_texts
 
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
                 sys.stdout.flush()
         except BrokenPipeError:
             output.abandon_stdout()
-            ctx.exit(output.PIPE_CLOSED)
+            ctx.exit(failures.PIPE_CLOSED)
         return result
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
             output.make_robust()
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
-            sys.exit(output.report_failure(error))
+            sys.exit(failures.report_failure(error))
         sys.exit(result if isinstance(result, int) else 0)
 
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.codecs.wire_reading import sharing_graphs
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from onnxjson.merging.conflict_text import conflict_lines, headline, side_values
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
@@ -82,7 +82,7 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
         try:
             loaded = files.load(path, bind=False, conflicted=True)
         except OnnxJsonError as error:
-            code = output.report_failure(error)
+            code = failures.report_failure(error)
             continue
         if conflicts := loaded.conflicts:
             code = code or ConflictError.exit_code
@@ -114,11 +114,11 @@ def _lines(path: Path, model: Model, conflicts: Sequence[Conflict]) -> list[str]
 @options.several("--id N", "Resolve only this conflict; can be repeated.", "ids")
 @click.pass_context
 def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, ids: tuple[str, ...]) -> None:
-    """Resolve conflicts of a merge with one side.
+    """Resolve conflicts of a merge by choosing one side.
 
-    Without --id, resolves all. When no conflict is left, MODEL is written in the form of its ending, binary or text;
-    then run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Choices may depend on each other: if the
-    resolved model has errors, the file is written, and the exit code is 1.
+    Without --id, resolves all. When no conflict is left, writes MODEL as a binary or a text, by its extension; then
+    run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Choices can depend on each other: if the resolved
+    model has errors, it is still written, and the exit code is 1.
 
     \b
     onnxjson resolve m.onnx --theirs
@@ -157,9 +157,9 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
 def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     """Resolve the conflicts of a merge one by one, in the terminal.
 
-    After `onnxjson git install`, git starts it: git mergetool -t onnxjson. If MODEL has no recorded conflicts, because
-    another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits 0 if no
-    conflict is left in MODEL, 16 if some are, and 1 if the resolved model has errors.
+    After `onnxjson git install`, start it from git: git mergetool -t onnxjson. If MODEL has no recorded conflicts,
+    because another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits
+    0 if no conflict is left in MODEL, 16 if some are, and 1 if the resolved model has errors.
 
     \b
     git mergetool -t onnxjson m.onnx

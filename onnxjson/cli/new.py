@@ -31,10 +31,10 @@ def _operators() -> list[str]:
 @click.argument("op_type", metavar="[NAME]", required=False, type=options.Parsed("name", str, _operators))
 @options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
 @options.option(
-    "--ir-version N", "Version of ONNX's format; default: the oldest that is needed.", type=click.IntRange(min=1)
+    "--ir-version N", "Version of the ONNX format; default: the oldest that suffices.", type=click.IntRange(min=1)
 )
 @options.option(
-    "--domain NAME", "Domain of the operator, if several have one of that name, or if onnx does not know it."
+    "--domain NAME", "Domain of the operator, if several domains have one of that name or onnx does not know it."
 )
 @options.several(
     "--input NAME:TYPE",
@@ -76,7 +76,7 @@ def new_command(
     """Create a model of one operator, or a ready-made component.
 
     NAME is an operator type, such as Conv. Inputs, shapes, required attributes and subgraphs that you do not set are
-    generated from its schema. onnx checks the model, and an invalid one is not written.
+    generated from its schema. onnx checks the model; an invalid model is not written.
 
     \b
     onnxjson new Conv -o conv.onnx

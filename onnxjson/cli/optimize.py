@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from onnxjson.cli import changing, feeding, options, output, reports
+from onnxjson.cli import changing, failures, feeding, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.editing.script import Script
 from onnxjson.model.display import listed, suggest, visible
@@ -54,19 +54,22 @@ class _Model(FilePath):
     "passes",
     type=options.Parsed("pass", parse_step, all_names),
 )
-@options.option("--recipe FILE", "Run the passes of a recipe, before those of -p.")
+@options.option("--recipe FILE", "Run the passes of a recipe before those of -p.")
 @options.option("--until PASS", "Stop after this pass.")
 @options.option("--skip PASS", "Skip this pass; can be repeated.", multiple=True)
-@options.option("--trace DIR", "Record what each pass changed in DIR, for `onnxjson trace DIR`.", "trace_folder")
+@options.option("--trace DIR", "Record in DIR what each pass changed, for `onnxjson trace DIR`.", "trace_folder")
 @options.option("--verify", "Compare the outputs of the result with those of MODEL; name the pass at fault.")
 @options.option("--bisect", "Like --verify; also name the rule, edit or part of the pass at fault.")
 @options.tolerance
 @options.option("--keep-going", "Skip passes that fail, and exit 1 at the end.")
-@options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
+@options.option("--max-size SIZE", "Reject results of passes larger than this, such as 500M.")
 @options.trust
 @options.timeout("Time limit of one pass.", "seconds", default=300.0)
-@options.memory("Memory limit of one pass (address space); at least twelve times the size of the model.", default="4G")
-@options.option("--allow-sparse", "Read weights even if most of their file is holes.")
+@options.memory(
+    "Memory limit of one pass (address space); raised to twelve times the size of the model if that is more.",
+    default="4G",
+)
+@options.option("--allow-sparse", "Read weights even if their file is sparse (mostly holes).")
 @click.pass_context
 def optimize_command(
     ctx: click.Context,
@@ -86,9 +89,9 @@ def optimize_command(
 ) -> None:
     """Run optimizers on models; report what each one changed.
 
-    Every pass runs in a separate process, where it may crash or hang without harm, without access to the network or
-    your other files. A result that is not a valid model is not written. `onnxjson passes` lists the passes; edits and
-    rewrite scripts are passes too.
+    Every pass runs in a separate process, without access to the network or your other files; a pass that crashes or
+    hangs does no harm. A result that is not a valid model is not written. `onnxjson passes` lists the passes; edits
+    and rewrite scripts are passes too.
 
     \b
     onnxjson optimize m.onnx -p onnxsim -o small.onnx
@@ -154,10 +157,9 @@ class _Change:
         try:
             return self._changed(path, loaded)
         except (DifferenceError, PassError) as error:
-            if not self.many:
-                raise
-            more = (error.name, error.printed) if isinstance(error, PassError) else ()
-            raise type(error)(f"{visible(str(path), None)}: {error}", *more) from error
+            if self.many:
+                error.add_place(visible(str(path), None))
+            raise
 
     def _changed(self, path: Path, loaded: Loaded) -> changing.Changed:
         model = loaded.model
@@ -237,8 +239,8 @@ class _Change:
             with output.working(what):
                 yield
         except Exception as error:
-            self.trace_code = output.report_failure(error)
-            output.talk("no trace is written; the passes go on", always=True)
+            self.trace_code = failures.report_failure(error)
+            output.talk("no trace is written; the passes continue", always=True)
 
     def _report(self, path: Path, made: PassResult) -> None:
         width = reports.width(sys.maxsize, sys.stderr)

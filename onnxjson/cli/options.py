@@ -46,7 +46,7 @@ _QUIET: Final = click.Option(
     is_flag=True,
     expose_value=False,
     callback=lambda ctx, _param, value: ctx.meta.update({output.QUIET: True} if value else {}),
-    help="Print results, warnings and errors only.",
+    help="Print only results, warnings and errors.",
 )
 
 _LONGEST: Final = 1_000_000
@@ -287,7 +287,7 @@ def renamed(former: str, name: str) -> Decorator:
     return click.option(former, expose_value=False, hidden=True, callback=refuse, metavar="FILE", help=help_text)
 
 
-def to(text: str = "Form of the file; default: from the ending of OUT.") -> Decorator:
+def to(text: str = "Format of the file; default: by the extension of OUT.") -> Decorator:
     """``--to``, the form of a model file, as `target`."""
     return option("--to", text, "target", type=click.Choice(FORMS))
 
@@ -302,10 +302,10 @@ weights_from = option("--weights-from MODEL", "Read weights from this model wher
 
 trust = option(
     "--trust",
-    "Run your own Python code outside the box, with access to files, network and programs; where there is no box, also "
-    "the passes that evaluate texts of a model.",
+    "Run your own Python code outside the sandbox, with access to files, network and programs; where no sandbox is "
+    "available, also run passes that evaluate text from models.",
 )
-trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
+trust_links = option("--trust-links", "Follow symbolic links to weights if they stay within the folder of the model.")
 
 drop_orphans = option(
     "--drop-orphans", "Drop metadata of elements that no longer exist, and keep that of renamed elements."
@@ -338,7 +338,7 @@ def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 
 max_nodes = option(
     "--max-nodes N",
-    "Maximum nodes after expanding functions; default: 500,000, or 20,000 in a run.",
+    "Maximum nodes after expanding functions; default: 500,000, or 20,000 to run a model.",
     type=click.IntRange(1),
     expose_value=False,
     callback=_allow,
@@ -350,10 +350,10 @@ memory = functools.partial(option, "--memory SIZE", callback=_allow)
 
 limits_of_analysis = together(
     max_nodes,
-    timeout("Time limit of each analysis by onnx; default: 30, with at most 20 of processor time.", expose_value=False),
+    timeout("Time limit of each analysis by onnx; default: 30, with at most 20 of CPU time.", expose_value=False),
     memory(
-        "Memory limit of each analysis by onnx (address space); at least four times the size of the model. "
-        "Default: 2G.",
+        "Memory limit of each analysis by onnx (address space); raised to four times the size of the model if that is "
+        "more. Default: 2G.",
         expose_value=False,
     ),
 )
@@ -367,7 +367,7 @@ def _sizes(_: click.Context, _param: click.Parameter, dims: tuple[tuple[str, str
     return {name: int(text) for name, text in dims}
 
 
-dims = several("--dim NAME=N", "Size of a dimension that has only a name, for the cost.", "dims", callback=_sizes)
+dims = several("--dim NAME=N", "Size of a named dimension, to compute the cost.", "dims", callback=_sizes)
 """``--dim``, sizes by name, as `dims`."""
 
 samples = functools.partial(

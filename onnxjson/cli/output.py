@@ -1,17 +1,6 @@
 """Output of commands: results on standard output, messages on standard error, nothing that moves a terminal's cursor.
 
 Strings of models are made visible where messages are built; `line` is the last safeguard.
-A failure becomes one line on standard error and an exit code.
-
-::
-
-    2    usage                       16   unresolved conflicts of a merge
-                                     74   input or output failed
-    65   malformed input             75   a file was changed underneath
-    66   missing input               76   native analysis crashed
-    70   internal error              77   permission denied
-    71   limit exceeded              78   untrusted location
-    73   cannot create               130  interrupted
 """
 
 import functools
@@ -21,9 +10,8 @@ import os
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
 
@@ -35,7 +23,7 @@ from onnxjson.model.system import memory_bytes, show_colours
 
 if TYPE_CHECKING:  # loaded where it is needed: --help is printed without msgspec
     from onnxjson.model.document import Model
-    from onnxjson.model.errors import Finding, OnnxJsonError
+    from onnxjson.model.errors import Finding
 
 PATIENCE: Final = 1.0
 QUIET: Final = "onnxjson.cli.output.quiet"
@@ -60,20 +48,9 @@ _counters: Final[list[str]] = []
 
 _Item = TypeVar("_Item")
 
-USAGE: Final = 2
-MISSING: Final = 66
-INTERNAL: Final = 70
-LIMIT: Final = 71
-INPUT_OUTPUT: Final = 74
-PERMISSION: Final = 77
-INTERRUPTED: Final = 130
-PIPE_CLOSED: Final = 141
-"""The exit code that a shell reports for a program that SIGPIPE ended."""
 
 SHOWN: Final = 20
 """Maximum number of findings printed before the line of the failure; `onnxjson check` prints all."""
-
-_OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
 
 
 def make_robust() -> None:
@@ -378,95 +355,3 @@ def tell_memory(models: "Sequence[Model]", what: str, copies: int = 1, *, inside
 def _colour() -> Literal[False] | None:
     """False with NO_COLOR; None leaves it to click, which looks at the terminal."""
     return False if os.environ.get("NO_COLOR") else None
-
-
-def is_internal(error: Exception) -> bool:
-    """Whether the failure is a bug of this program."""
-    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
-
-    expected = (OnnxJsonError, click.ClickException, click.Abort, OSError)
-    return not isinstance(error, expected) and not is_out_of_memory(error)
-
-
-def report_failure(error: Exception) -> int:
-    """Print what failed on standard error; return the exit code."""
-    from onnxjson.model.errors import DecodeError, EncodeError
-
-    if isinstance(error, click.Abort):
-        talk("onnxjson: interrupted", always=True)
-        return INTERRUPTED
-    if isinstance(error.__cause__, BrokenPipeError):
-        abandon_stdout()
-        return PIPE_CLOSED
-    if is_internal(error) and os.environ.get("ONNXJSON_DEBUG") == "1":
-        for text in "".join(traceback.format_exception(error)).splitlines():
-            talk(text, always=True)
-    code, text = _code_and_text(error)
-    try:
-        unprintable()
-    except OSError as unreadable:  # nothing can be opened any more, not even a file of this program
-        sys.stderr.write(f"onnxjson: error[{INPUT_OUTPUT}]: {unreadable.strerror}; the system opens no more files\n")
-        return INPUT_OUTPUT
-    with suppress(OSError):  # if standard error cannot be written, only the exit code reports the failure
-        if isinstance(error, (DecodeError, EncodeError)) and error.findings:
-            findings(error.findings, limit=SHOWN)
-            if isinstance(error, DecodeError):
-                errors = counted(sum(finding.severity == "error" for finding in error.findings), "error")
-                text = f"{error.findings[0].file or 'the text'} has {errors}; correct the places listed above"
-        failure(code, text)
-    return code
-
-
-def leave_or_report(path: Path, error: "OnnxJsonError") -> int:
-    """Report a failure, or that a file is left alone: other programs use the ending .onnx.json too."""
-    from onnxjson.model.errors import OtherJsonError
-
-    if not isinstance(error, OtherJsonError) or not path.name.endswith(".onnx.json"):
-        return report_failure(error)
-    talk(f"{error}; left alone")
-    return 0
-
-
-def _code_and_text(error: Exception) -> tuple[int, str]:
-    """The exit code of a failure, and its line."""
-    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
-
-    match error:
-        case OnnxJsonError():
-            return error.exit_code, str(error)
-        case click.ClickException():
-            context = getattr(error, "ctx", None)
-            command = context.command_path if context is not None else "onnxjson"
-            advice = _meant_option(error, context) or error.format_message().rstrip(".")
-            text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
-            return USAGE, text
-        case _ if is_out_of_memory(error):
-            return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
-        case OSError():
-            place = f"{error.filename}: " if error.filename else ""
-            code = _OS_CODES.get(type(error), INPUT_OUTPUT)
-            return code, f"{place}{error.strerror or error}; the command stopped here"
-        case _:
-            return INTERNAL, (
-                f"internal error ({type(error).__name__}: {error}); "
-                "please report it with the command and its output under ONNXJSON_DEBUG=1"
-            )
-
-
-def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
-    """The message about an option that has another name here, or ""."""
-    from onnxjson.cli.overview import meant_by_option
-
-    if not isinstance(error, click.NoSuchOption) or context is None:
-        return ""
-    known = {name for parameter in context.command.params for name in parameter.opts}
-    advice = meant_by_option(error.option_name, context.command.name or "", known)
-    return f"there is no option {error.option_name}; {advice}" if advice else ""
-
-
-def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:
-    """Advice for a user who names the file to write after the one to read, as for `cp` and most converters."""
-    is_extra = isinstance(error, click.UsageError) and "unexpected extra argument" in error.message
-    if not is_extra or context is None or not any("-o" in each.opts for each in context.command.params):
-        return ""
-    return "; name the file to write with -o"

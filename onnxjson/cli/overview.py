@@ -52,6 +52,8 @@ MEANT_OPTIONS: Final = {
     "nodes of an operator are op:Conv": "op op-type operator",
     "without an option, the report is a summary": "stat summary short brief name-only",
     "onnxjson show MODEL 'op:*' lists nodes": "list ls all graph",
+    "onnxjson optimize MODEL -p float16 -o OUT computes in float16": "fp16 half to-fp16 convert-fp16",
+    "onnxjson optimize MODEL -p quantize-dynamic -o OUT quantizes to 8 bits": "int8 uint8 quant quantized",
 }
 """What to write instead of options that no command has."""
 
@@ -70,7 +72,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Look": (
         Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
         Entry("find", "Find what matches a pattern of operators."),
-        Entry("check", "Check models for errors, by rules and by budgets."),
+        Entry("check", "Check models for errors, and against rules and budgets."),
         Entry("diff", "Show what changed between two models."),
         Entry("tui", "Browse and edit a model in the terminal.", "edit"),
     ),
@@ -96,7 +98,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("git", "Set up git to diff and merge models."),
         Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
         Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
-        Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
+        Entry("resolve", "Resolve conflicts of a merge by choosing one side.", "merging"),
     ),
     "More": (
         Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),

@@ -121,7 +121,7 @@ def _texts(words: Sequence[str], key: str) -> list[str]:
 
 def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:
     """Raise OutputError if `destination` is what `model` was read from, or a file with its weights."""
-    from onnxjson.storage import external_files, weights
+    from onnxjson.storage import named_files, weights
 
     if not destination.exists():
         return
@@ -130,7 +130,7 @@ def refuse_sources(destination: Path, source: Path, model: "Model", weights_from
     if weights_from is not None and destination.samefile(weights_from):
         raise OutputError(f"{destination} is the model that has the weights; name another file")
     folder = source.parent
-    if external_files.is_data_of(destination, model, folder) or weights.is_blob_of(destination, model, folder):
+    if named_files.is_data_of(destination, model, folder) or weights.is_blob_of(destination, model, folder):
         raise OutputError(f"{destination} contains weights of {source}; name another file")
 
 

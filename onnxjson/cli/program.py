@@ -127,9 +127,9 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
 def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, view: reports.View) -> None:
     """List the passes, or show the options of one.
 
-    JSON also lists the parts of passes, and the edits, which can be used as passes. explain searches models for the
-    patterns of a fusion, and shows the nearest misses. The patterns are those of this program, written from the
-    documented forms of each fusion; an optimizer may have further conditions.
+    JSON also lists the parts of passes, and the edits, which work as passes. `explain` searches models for the
+    patterns of a fusion, and shows the nearest misses. The patterns are onnxjson's own, written from the documentation
+    of each fusion; optimizers may require more.
 
     \b
     onnxjson passes
@@ -218,9 +218,9 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     """Check that this machine can sandbox native code.
 
-    onnx, onnxruntime, optimizers and your own passes run in sandboxed processes, which can do little but compute. The
-    command tries each protection in such a process, and exits with 1 if one is missing; other commands work without it,
-    except passes that evaluate texts of a model, which then need --trust.
+    onnx, onnxruntime, optimizers and your own passes run in sandboxed processes. This command tests each protection in
+    such a process, and exits 1 if one is missing. Other commands then still work, but passes that evaluate text from
+    models need --trust.
 
     \b
     onnxjson doctor
@@ -229,7 +229,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     from onnxjson.running.box import missing
     from onnxjson.running.box_trial import try_protections
 
-    with output.working("trying the protections"):
+    with output.working("testing the protections"):
         protections = try_protections()
     lines = [
         f"ok  {each.name}: refused ({each.by})" if each.is_refused else f"NO  {each.name}: {each.detail}"
@@ -239,7 +239,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
         from onnxjson.optimizing.passes.catalogue import NAMES
 
         needing = [name for name, kind in NAMES.items() if kind.evaluates_texts]
-        lines.append(f"so passes that evaluate texts of a model need --trust: {', '.join(needing)}")
+        lines.append(f"so passes that evaluate text from models need --trust: {', '.join(needing)}")
     view.present(text=lambda: lines, json=lambda: protections)
     ctx.exit(0 if all(each.is_refused for each in protections) else 1)
 

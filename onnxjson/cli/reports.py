@@ -37,7 +37,7 @@ color_options: Final = options.together(
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
     ),
-    options.option("--no-pager", "Print without a pager, also on a terminal."),
+    options.option("--no-pager", "Print without a pager, even on a terminal."),
 )
 
 
@@ -126,9 +126,9 @@ def with_json(function: Callable[..., object]) -> Callable[..., object]:
 
 def view_options(*forms: str, to_file: bool = True, about: str = "") -> options.Decorator:
     """The options of a report, which reach the command as `view`, a `View`; the first form is the default."""
-    default = f"{'from the ending of OUT, else ' if to_file else ''}{forms[0]}"
+    default = f"{'by the extension of OUT, else ' if to_file else ''}{forms[0]}"
     declared = options.together(
-        form_options(forms, f"Form of the report; default: {default}.{about}"),
+        form_options(forms, f"Format of the report; default: {default}.{about}"),
         color_options,
         *([options.out("Write the report to OUT; - is standard output.")] if to_file else []),
     )
@@ -164,7 +164,7 @@ def form_of(destination: Path | None, forms: Sequence[str]) -> str:
     ending = "" if destination is None else destination.suffix.lower()
     form = ENDINGS.get(ending, forms[0])
     if form not in forms:
-        raise click.UsageError(f"{destination}: there is no report of the form {form}; choose {', '.join(forms)}")
+        raise click.UsageError(f"{destination}: there is no report in the format {form}; choose {', '.join(forms)}")
     return form
 
 

@@ -147,9 +147,9 @@ class RewriteGroup(options.Group):
 def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
     """Apply one edit to one or many models.
 
-    An edit keeps everything that it does not change, byte for byte; an edit that would damage the model fails with the
-    reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several
-    edits.
+    An edit keeps everything that it does not change, byte for byte; an edit that would make the model invalid is
+    refused, with the reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs
+    scripts of several edits.
 
     \b
     onnxjson rewrite set-attribute m.onnx op:Conv pads '[0,0,0,0]' -o new.onnx

@@ -70,7 +70,7 @@ def run_command(
 
     Inputs without a value are random, and the same for the same seed: normally distributed numbers, valid indices,
     masks of 0 and 1. With a folder of test data that has output_0.pb ..., compares the outputs and exits 1 if they
-    differ. The model runs in a separate process, so that a crash is only an error message. Times in JSON are in
+    differ. The model runs in a separate process, so a crash is reported as an error. Times in JSON are in
     seconds.
 
     \b
@@ -113,7 +113,7 @@ def _chosen_sizes(result: RunResult, feeding: feeds.Feeding) -> str:
     """Return the end of the message about a failed run: sizes of open dimensions that the user did not choose."""
     given = feeding.with_one_size().dims
     sizes = [f"{visible(name)}={size}" for name, size in result.sizes.items() if name not in given]
-    return f"; these sizes were chosen: {listed(sizes, 6)}; others with --dim NAME=SIZE" if sizes else ""
+    return f"; these sizes were chosen: {listed(sizes, 6)}; set others with --dim NAME=SIZE" if sizes else ""
 
 
 def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResult:
@@ -150,7 +150,7 @@ def _mapped_back(path: Path, result: RunResult, timeout: float) -> RunResult:
         with output.working("following the basic optimizations"):
             trace = optimize(path, "onnxruntime{level=basic}", timeout=timeout)
     except OnnxJsonError as error:
-        output.warn(f"nodes that onnxruntime made are not followed back: {error}")
+        output.warn(f"nodes that onnxruntime created cannot be traced back: {error}")
         return result
     stories = provenance(trace).origins
     origins = {ref.node.name or "": stories[ref.address].nodes for ref in Index(trace.last).nodes()}

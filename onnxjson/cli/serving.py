@@ -12,8 +12,8 @@ from onnxjson.model.errors import MissingInputError
 def lsp_command() -> None:
     """Serve model texts to editors (Language Server Protocol).
 
-    Offers findings while you type, completion, descriptions, definitions, references, renames, symbols, types of
-    outputs and formatting, for .onnx.json. Uses standard input and output. Needs the package pygls: pip install
+    For .onnx.json, offers findings while you type, completion, descriptions, definitions, references, renames,
+    symbols, output types and formatting. Uses standard input and output. Needs the package pygls: pip install
     'pygls>=2.1'.
 
     \b
@@ -30,20 +30,20 @@ def lsp_command() -> None:
 
 @options.command("mcp")
 @options.option(
-    "--allow-read DIR", "Read models in this folder only; default: the current one. Can be repeated.", "readable",
+    "--allow-read DIR", "Read only models in this folder; default: the current folder. Can be repeated.", "readable",
     type=click.Path(file_okay=False, exists=True, path_type=Path), multiple=True,
 )  # fmt: skip
 @options.option(
-    "--allow-write DIR", "Also offer tools that write, into this folder only.", "writable",
+    "--allow-write DIR", "Also offer tools that write, only to this folder.", "writable",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
 )  # fmt: skip
 @options.option(
-    "--allow-files", "Let passes and edits name files: Python files, scripts, plugins, values.", "with_files"
+    "--allow-files", "Allow passes and edits to name files: Python files, scripts, plugins, values.", "with_files"
 )
 def mcp_command(readable: tuple[Path, ...], writable: Path | None, *, with_files: bool) -> None:
     """Serve models to coding agents (Model Context Protocol).
 
-    Uses standard input and output. Its tools show, search, check, compare, optimize and verify models, and plan edits.
+    Uses standard input and output. The tools show, search, check, compare, optimize and verify models, and plan edits.
     Nothing is written unless --allow-write names a folder. Needs the package mcp: pip install 'mcp>=2.3'.
 
     \b

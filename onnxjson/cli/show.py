@@ -66,16 +66,18 @@ class _ShowCommand(options.Command):
 @click.command("show", cls=_ShowCommand)
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True, type=Words())
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
-@options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
-@options.option("--outline", "Show what the network is: blocks, expressions and repeats, a line each.", "with_outline")
-@options.option("--depth N", "With --outline: leave out lines nested deeper.", type=click.IntRange(0))
-@options.option("--nodes", "With --outline: also show the numbers of the nodes of each line.", "with_nodes")
+@options.option("--values N", "Number of tensor elements to show.", type=click.IntRange(0, 1_000_000), default=16)
+@options.option(
+    "--outline", "Show the structure of the network: blocks, expressions and repeats, one per line.", "with_outline"
+)
+@options.option("--depth N", "With --outline: omit lines nested deeper than N.", type=click.IntRange(0))
+@options.option("--nodes", "With --outline: also show the node numbers of each line.", "with_nodes")
 @options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
-@options.option("--shapes", "Infer types and shapes; list those of all outputs of nodes.", "with_shapes")
+@options.option("--shapes", "Infer types and shapes, and list those of all node outputs.", "with_shapes")
 @options.dims
 @options.option(
     "--overlay FILE",
-    "In a page: JSON of `run`, `verify --locate` or `diff`; may be repeated.",
+    "On an HTML page: also show results from FILE, the JSON of `run`, `verify --locate` or `diff`; can be repeated.",
     "overlays",
     type=click.Path(path_type=Path),
     multiple=True,
@@ -102,8 +104,9 @@ def show_command(
     """Show a summary of a model, or one of its nodes or tensors.
 
     Without a selector, shows operators, weights, inputs and outputs; several models are shown side by side. The last
-    word is a selector if no file has that name, or if it follows --: a node, a tensor, op:Conv, '/layer1/*',
-    @/graph/node/3. With -o m.html, writes the whole model as a page. Also works for models that no runtime can load.
+    argument is a selector if it follows -- or if no file has that name: the name of a node or tensor, op:Conv,
+    '/layer1/*', @/graph/node/3. With -o m.html, writes the whole model as an HTML page. Also works for models that no
+    runtime can load.
 
     \b
     onnxjson show m.onnx
@@ -126,7 +129,7 @@ def show_command(
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError("--format html applies to one whole model")
     if overlays and not is_page:
-        raise click.UsageError("--overlay is for a page: -o m.html")
+        raise click.UsageError("--overlay is for an HTML page: -o m.html")
     if dims and not (with_cost or with_shapes or with_outline or is_page):
         raise click.UsageError("--dim is for --cost, --shapes, --outline and pages")
     opened = []
@@ -283,7 +286,8 @@ def _select(
         try:
             matched = select(model.model, model.index, selector)
         except SelectorError as error:
-            raise type(error)(f"{output.line(file)}: {error}") from error
+            error.add_place(output.line(file))
+            raise
         if len(opened) > 1:
             lines += ([""] if lines else []) + [f"file      {file}"]
         if isinstance(matched, TensorRef):

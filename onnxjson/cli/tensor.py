@@ -40,7 +40,7 @@ class _CommandOfNumbers(options.Command):
 
 def _form_options(*forms: str) -> options.Decorator:
     """``--format`` and ``--json``; the form reaches the command as `form`, None for the first."""
-    text = f"Form of the result; json is a tensor as in a model text, on one line. Default: {forms[0]}."
+    text = f"Format of the result; json is a tensor as in a model text, on one line. Default: {forms[0]}."
     return reports.form_options(forms, text)
 
 

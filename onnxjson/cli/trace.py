@@ -41,7 +41,7 @@ def trace_command(folder: Path, *, selector: str | None, verbose: bool, view: re
     onnxjson trace steps -o report.html
     """
     if verbose and view.form != "text":
-        raise click.UsageError("--verbose is for --format text; the other forms are complete")
+        raise click.UsageError("--verbose is for --format text; the other formats are complete")
     if view.form == "html" and selector is not None:
         raise click.UsageError("--node is for --format text, json and markdown; the HTML page has a search field")
     with output.working(f"reading {folder}"):

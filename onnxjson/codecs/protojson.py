@@ -257,7 +257,7 @@ def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
     from onnxjson.codecs import serde
 
     proto = serde.to_proto(model)
-    hint = "write the model in another form, or leave this out with --lossy"
+    hint = "write the model in another format, or leave this out with --lossy"
     findings = [_finding("error", *loss, hint) for loss in _losses(model)]
     if findings and not lossy:
         raise EncodeError(f"proto-JSON cannot represent this model: {summary(findings)}", findings)

@@ -50,7 +50,7 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 63:
-            raise WireError("a number runs on for more than ten bytes", start)
+            raise WireError("a varint has more than ten bytes", start)
     if byte == 0 or value >> 64:
         raise NotCanonicalError
     return value, position + 1
@@ -68,7 +68,7 @@ def read_lenient_varint(buffer: Octets, position: int) -> tuple[int, int]:
             return value & 0xFFFF_FFFF_FFFF_FFFF, position
         shift += 7
         if shift > 63:
-            raise WireError("a number runs on for more than ten bytes", start)
+            raise WireError("a varint has more than ten bytes", start)
 
 
 def signed(value: int) -> int:
@@ -151,7 +151,7 @@ def fields(buffer: Octets, position: int, end: int) -> Iterator[tuple[int, int, 
 def _skip(buffer: Octets, tag: int, position: int, end: int, depth: int, start: int) -> int:
     kind = tag & 7
     if tag >> 3 == 0 or tag >> 32:
-        raise WireError("a field has the number 0 or one that is too big", start)
+        raise WireError("a field has the number 0, or a number that is too big", start)
     if kind == _VARINT:
         return read_lenient_varint(buffer, position)[1]
     if kind == _LENGTH:
@@ -183,7 +183,7 @@ def _skip_group(buffer: Octets, tag: int, position: int, end: int, depth: int) -
             open_groups.append(tag >> 3)
         elif tag & 7 == _END_GROUP:
             if open_groups.pop() != tag >> 3:
-                raise WireError("a group is closed by another's end", start)
+                raise WireError("a group ends with the tag of another group", start)
         else:
             position = _skip(buffer, tag, position, end, depth, start)
     return position

@@ -183,7 +183,7 @@ class Reader:
         if stop == position:
             raise wire.NotCanonicalError
         if (stop - position) % width:
-            raise WireError(f"{name} does not consist of whole numbers", position)
+            raise WireError(f"{name} ends within a number", position)
         return self.data(position, stop)
 
     def varints(self, position: int, stop: int, *, is_int32: bool) -> bytes:
@@ -223,7 +223,7 @@ def too_deep() -> LimitError:
 def check_varints(run: bytes, is_int32: bool, offset: int) -> None:
     """Require packed varints to be minimal, whole and, for int32, within 32 bits; `offset` is that of the run."""
     if run[-1] & 0x80:
-        raise WireError("a run of numbers ends within a number", offset + len(run))
+        raise WireError("a packed field ends within a number", offset + len(run))
     if run.isascii():
         return
     position = 0

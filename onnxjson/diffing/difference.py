@@ -61,8 +61,8 @@ class Diff(ReportedPage):
             both models and the values around them.
         names: names of both models in reports.
 
-    A change at very many places, such as the names of all nodes of a graph, is one member for each graph: its details
-    are the first hundred places, its ``count`` is the number of all places.
+    A change at very many places, such as the names of all nodes of a graph, is one member for each graph: ``details``
+    has the first hundred places, ``count`` the number of all places.
     """
 
     verdict_name = ".equal, or len() for the number of changes"
@@ -157,7 +157,7 @@ class Diff(ReportedPage):
         )
 
     def elements(self, side: int, tensor: Tensor) -> "Data | None":
-        """Return the elements of a constant of the base (0) or the target (1) as ``raw_data`` would have them.
+        """Return the elements of a constant of the base (0) or the target (1) as the bytes of ``raw_data``.
 
         None if they are not available: they are in an external file that is unknown, missing or not trusted.
         """
@@ -190,7 +190,7 @@ def diff(
         base: the model before, or its file. External weights are compared if both are files, or were loaded from files.
         target: the model after, or its file.
         ignore: differences to ignore: "metadata", "docs", "names", "order", "weights".
-        weights: how elements of constants are compared: "exact" by bits, "tolerance" as
+        weights: how elements of constants are compared: "exact" bit by bit, "tolerance" as
             ``|base - target| <= atol + rtol * |base|``, "skip" not at all.
         rtol: for "tolerance".
         atol: for "tolerance".

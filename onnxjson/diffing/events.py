@@ -59,6 +59,8 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 
 THROUGH_SCALES: Final = "through the scales"
 
+RELATIVE: Final = "max relative difference"
+
 RANK: Final = "rank of the change"
 """Details specific to weights; they come first, and reports omit them last."""
 
@@ -156,11 +158,11 @@ class Event(msgspec.Struct, frozen=True):
     """Short description that all members share: ``MatMul+Add -> Gemm``, ``Conv.pads``."""
     members: tuple[Member, ...]
     verdict: Verdict | None = None
-    """None unless it rewrites nodes; "not-run" until both sides are run (`onnxjson.running.proof`)."""
+    """None unless the event rewrites nodes; "not-run" until both sides have run (`onnxjson.running.proof`)."""
     evidence: str = ""
     """Readable basis of the verdict: largest difference, number of inputs."""
     where: str = ""
-    """In reports: where its places are in the outline, ``in all 4 layers: Attention.scale 0.125 -> 0.25``, visible."""
+    """In reports: its places in the outline, such as ``in all 4 layers: Attention.scale 0.125 -> 0.25``, visible."""
 
     def __repr__(self) -> str:
         """Return one line: kind, pattern, the first detail, and the number of places."""

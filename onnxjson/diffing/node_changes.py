@@ -220,7 +220,10 @@ class NodeComparison:
             graph.slots.append(slot)
 
     def _swapped(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
-        """Return for each input the place of its value in the target; inputs without a match get a free place."""
+        """Return for each input the place of its value in the target.
+
+        Inputs without a match get a free place: a constant one where a constant is, if they can.
+        """
         is_same = self._graph.is_same_name
         places = [place if is_same(name, new[place]) else -1 for place, name in enumerate(old)]
         free = [place for place, assigned in enumerate(places) if assigned < 0]
@@ -231,9 +234,14 @@ class NodeComparison:
                 free.remove(match)
         for place, assigned in enumerate(places):
             if assigned < 0:
-                places[place] = place if place in free else free[0]
+                kind = self._is_constant(BASE, old[place])
+                alike = [other for other in free if self._is_constant(TARGET, new[other]) == kind] or free
+                places[place] = place if place in alike else alike[0]
                 free.remove(places[place])
         return places
+
+    def _is_constant(self, side: int, name: str) -> bool:
+        return self._graph.constant(side, self._graph.source(side, name)) is not None
 
     def _outputs(self) -> None:
         before, after = self._node.output, self._other.output

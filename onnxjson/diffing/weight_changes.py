@@ -16,7 +16,7 @@ from onnxjson.diffing.constant_elements import (
     side_by_side,
 )
 from onnxjson.diffing.details import type_text
-from onnxjson.diffing.events import RANK, THROUGH_SCALES, Detail, Kind, WeightsComparison
+from onnxjson.diffing.events import RANK, RELATIVE, THROUGH_SCALES, Detail, Kind, WeightsComparison
 from onnxjson.model import elements
 from onnxjson.model.constants import QuantizedWeight
 from onnxjson.model.document import Tensor
@@ -260,7 +260,7 @@ def _numbers(stats: Measure, *, same_type: bool) -> list[Detail]:
     if stats.changed > stats.odd or not same_type:
         details += [
             Detail("max absolute difference", None, _number(stats.absolute)),
-            Detail("max relative difference", None, "inf" if math.isinf(stats.relative) else _number(stats.relative)),
+            Detail(RELATIVE, None, "inf" if math.isinf(stats.relative) else _number(stats.relative)),
         ]
     if stats.odd:
         details.append(Detail("elements that became or were NaN or infinite", None, f"{stats.odd:,}"))

@@ -118,7 +118,7 @@ def _put(workspace: Workspace, changes: Mapping[str, d.Record]) -> None:
 
 
 class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
-    """Set the doc string of the model, or of an element of it.
+    """Set the doc string of the model or of one of its elements.
 
     Select nodes, tensors and graphs by their own parameters, any other element by its address. An empty text removes
     the doc string.
@@ -247,7 +247,7 @@ def _needs(model: d.Model) -> Iterator[tuple[int, str]]:
 
 
 class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-version"):
-    """Set the version of ONNX's format (ir_version); nothing is converted.
+    """Set ir_version, the version of the ONNX format; convert nothing.
 
     A version that is too old for something in the model is refused, with a list of what needs a newer one.
     """
@@ -258,12 +258,12 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     examples: ClassVar = ('{"edit": "set-ir-version", "version": 10}',)
 
     version: Annotated[int, about("The new version.", ge=1)]
-    anyway: Annotated[bool, about("Set a version that is too old, and only report what needs more.")] = False
+    anyway: Annotated[bool, about("Set the version even if it is too old; only report what needs a newer one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         old = workspace.model.ir_version
         if old == self.version:
-            return Outcome(1, (f"ir_version is {old} already",))
+            return Outcome(1, (f"ir_version is already {old}",))
         needs = [(version, text) for version, text in needs_of(workspace.model) if version > self.version]
         notes = [f"ir_version: {old or 'nothing'} became {self.version}"]
         if needs and (old is None or self.version < old):

@@ -141,7 +141,9 @@ def apply_changes(
         try:
             outcomes.append(_apply_step(workspace, step))
         except (EditError, SelectorError, PatchError) as error:
-            raise _with_step_name(error, step.change, position, len(steps)) from error
+            if len(steps) > 1:
+                _name_step(error, step.change, position, len(steps))
+            raise
     return steps, tuple(outcomes)
 
 
@@ -187,16 +189,12 @@ def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
     return outcome._replace(notes=(*notes, *outcome.notes))
 
 
-def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, count: int) -> OnnxJsonError:
-    if count == 1:
-        return error
-    what = name_of(step) if isinstance(step, Edit) else "a patch"
-    message = f"edit {position + 1} of {count:,} ({what}): {str(error).removeprefix(f'{what}: ')}"
-    if isinstance(error, PatchError):
-        return PatchError(message, error.address, error.expected, error.found)
+def _name_step(error: OnnxJsonError, change: Edit | Patch, position: int, count: int) -> None:
+    """Let an error name its step among several."""
+    name = name_of(change) if isinstance(change, Edit) else "a patch"
+    error.places = (f"edit {position + 1} of {count:,} ({name})", *[place for place in error.places if place != name])
     if isinstance(error, EditError):
-        return type(error)(message, error.address, position)
-    return type(error)(message)
+        error.position = position
 
 
 def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ...]:
@@ -243,13 +241,13 @@ def _lacks_shape(stated: Type | None) -> bool:
 
 def _shapeless_outputs(workspace: Workspace) -> tuple[str, ...]:
     """Return a remark about outputs that have no shape, if there are more of them than before the edits."""
-    before, now = (
+    before, after = (
         [each.name or "" for each in (model.graph.output if model.graph else ()) if _lacks_shape(each.type)]
         for model in (workspace.before, workspace.model)
     )
-    if len(now) <= len(before):
+    if len(after) <= len(before):
         return ()
-    names = ", ".join([f'"{visible(name)}"' for name in now if name not in before])
+    names = ", ".join([f'"{visible(name)}"' for name in after if name not in before])
     return (f"the checker of onnx requires shapes of outputs, but that of {names} is not known; set-shape states it",)
 
 
@@ -286,19 +284,19 @@ def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
     new = new_findings(before, after.model)
     if not new:
         return
-    finding, what = new[0], broken_text(new)
+    error = EditError(broken_text(new), new[0].address)
     if len(steps) == 1:
-        name = name_of(steps[0].change) if isinstance(steps[0].change, Edit) else "the patch"
-        raise EditError(f"{name}: {what}", finding.address)
+        error.add_place(name_of(steps[0].change) if isinstance(steps[0].change, Edit) else "the patch")
+        raise error
     # Apply the edits again, one by one, to find the one that caused the mistake.
     workspace = Workspace(before)
     workspace.model_folder = after.model_folder
     known = before
     for position, step in enumerate(steps):
         _apply_step(workspace, step)
-        left = {_kind(each) for each in new_findings(known, workspace.model)}
-        if any(_kind(each) in left for each in new):
-            name = name_of(step.change) if isinstance(step.change, Edit) else "a patch"
-            raise EditError(f"edit {position + 1} of {len(steps):,} ({name}): {what}", finding.address, position)
+        left = {_kind(finding) for finding in new_findings(known, workspace.model)}
+        if any(_kind(finding) in left for finding in new):
+            _name_step(error, step.change, position, len(steps))
+            break
         known = workspace.model
-    raise EditError(what, finding.address)
+    raise error

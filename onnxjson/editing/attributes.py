@@ -42,9 +42,9 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
-    """Set the value of an attribute of nodes.
+    """Set an attribute of nodes.
 
-    The value has the form that it has in a document: a number, a text, a list, a tensor such as {"type": "int64[2]",
+    Write the value as in a document: a number, a string, a list, a tensor such as {"type": "int64[2]",
     "values": [1, 2]}, or, for an unknown type, {"FLOATS": [0.5]}. It must have the type that the operator defines. The
     attribute keeps its position and doc string; a new attribute is added at the end.
     """
@@ -110,7 +110,9 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
             names = {each.name or "" for ref in refs for each in ref.node.attribute}
             hint = suggest(self.attribute, names) or _some_names(names)
             which = f"{refs[0].address} has no" if len(refs) == 1 else f"none of the {len(refs):,} nodes has an"
-            raise EditError(f'{name_of(self)}: {which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address)
+            raise EditError(
+                f'{which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address, place=name_of(self)
+            )
         changes: dict[Scope, dict[int, NodeChange]] = {}
         for ref, position in having:
             name = ref.node.attribute[position].name or ""
@@ -118,7 +120,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
             is_last = sum(each.name == name for each in ref.node.attribute) == 1
             if known is not None and known.get(name) and is_last:
                 what = f'{visible(ref.node.op_type or "")} requires the attribute "{visible(name)}"'
-                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute sets it", ref.address)
+                raise EditError(f"{ref.address}: {what}; set-attribute sets it", ref.address, place=name_of(self))
             changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, None)
         workspace.replace_nodes_in(changes)
         without = len(refs) - len(having)
@@ -150,7 +152,7 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
         operator = visible(node.op_type or "")
         hint = suggest(name, known) or (_some_names(known) if known else f"{operator} has none")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address
+            f'{ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address, place=name_of(edit)
         )
     table = dict(attribute_types(node.domain, node.op_type))
     if old is not None and old.type in ATTRIBUTE_PAYLOADS and name not in table:
@@ -162,8 +164,9 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
         actual = f"the value is {_type_name(new.type)}"
         operator = visible(node.op_type or "")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {actual}',
+            f'{ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {actual}',
             ref.address,
+            place=name_of(edit),
         )
     if old is None:
         return new
@@ -232,12 +235,13 @@ def node(
     attributes: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Node:
-    """Return a node; names are str or lists of them, "" for an input that is omitted.
+    """Return a node; `inputs` and `outputs` are a name or a list of names, "" for an omitted input.
 
-    The values of attributes, named or in `attributes`, are numbers, str, bytes, lists of them, arrays, or records.
+    Attributes are keyword arguments or in `attributes`; their values are numbers, str, bytes, lists of them, arrays,
+    or records.
 
     Raises:
-        ParameterError: a value has another type than the attribute of the operator.
+        ParameterError: a value does not have the type of the operator's attribute.
     """
     table = attribute_types(domain, op_type)
     built = []
@@ -250,8 +254,8 @@ def node(
 def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
     """Return a tensor with the elements and the shape of an array, a number, a text, or nested lists of these.
 
-    Its data type is `dtype`, such as "float16", whose nearest values the elements get; else that of the array, or
-    float32 for Python's float and int64 for int.
+    Its data type is `dtype`, such as "float16", to which the elements are rounded. By default, it is that of the
+    array, float32 for Python's float, or int64 for int.
 
     Raises:
         TypeError: ONNX has no such data type.
@@ -268,7 +272,7 @@ def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
 
 
 def value(name: str, dtype: str, shape: Sequence[int | str | None] | None = None) -> ValueInfo:
-    """Return an input, an output, or another value with a type, for graphs.
+    """Return the declaration of an input, an output or another value of a graph.
 
     Its type is a tensor of a data type, such as "float32", and a shape of sizes, names, and None for unknown sizes.
     Without a shape, `dtype` is the text of any type, such as "seq(float32[N])".

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
+from onnxjson.editing.batch_calls import NodeInput
 from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
 from onnxjson.editing.batch_numbers import BatchNumbers
 from onnxjson.editing.batch_rules import RULES
-from onnxjson.editing.batch_tracing import NodeInput, Tracer
+from onnxjson.editing.batch_tracing import Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types
 from onnxjson.editing.parameters import about
@@ -50,13 +51,14 @@ _MOST: Final = 1 << 24
 
 
 class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
-    """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
+    """Set the batch size to a number or a name, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
     of Reshape, Expand and the like, and rows of constants that are the same for each sample. For a symbolic batch,
     nodes that compute such shapes are added where 0 and -1 cannot express them. If the batch cannot be followed, or
-    samples would be mixed, nothing is changed and every such node is named. Of a batch that already varies no constant
-    has the size, so it only must not be mixed; a note names the nodes where that is not known.
+    samples would be mixed, nothing is changed and every such node is named. If the batch already varies, no constant
+    contains its size, and the edit only checks that samples are not mixed; a note names the nodes where that is not
+    known.
     """
 
     group: ClassVar = "shapes"
@@ -69,7 +71,10 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     size: Annotated[int | str, about("The new size, or a name for a size that varies.")]
     inputs: Annotated[
         dict[str, int] | None,
-        about("Inputs with a batch axis, and the axis; by default, inputs whose first axis has its size."),
+        about(
+            "Inputs with a batch axis, and the position of that axis; by default, inputs whose first axis has the "
+            "batch size."
+        ),
     ] = None
     partial: Annotated[bool, about("Change what can be changed, and name the nodes that cannot be followed.")] = False
 
@@ -83,7 +88,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
             raise EditError("the batch needs a size or a name, such as N")
         places, old, others = _places(workspace, self.inputs)
         if old == size:
-            return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
+            return Outcome(len(places), (f"the batch size is already {visible(str(size))}",))
         if not isinstance(old, int):
             unsure = [name for name in others if None in (dims_of(workspace.main.types[name]) or ())]
             unsure = [] if self.partial or self.inputs is not None else unsure
@@ -218,7 +223,7 @@ def _rename(
     starts |= {name: axes for name, axes in tracer.found[index.main].items() if axes is not None}
     workspace.replace_model(sized(size))
     remarks = propagate_types(workspace)
-    doubts = [f"not followed, so whether samples stay apart is not known: {listed(left, 1, '; ')}"] if left else []
+    doubts = [f"the batch could not be followed, so samples may be mixed: {listed(left, 1, '; ')}"] if left else []
     return [*remarks, *[f"not followed: {text}" for text in wrong], *doubts]
 
 
@@ -263,11 +268,11 @@ def _places(
         ]
         where = _meeting(workspace, sizes)
         raise EditError(
-            f"the batch cannot change: {where}inputs with different batch sizes meet: {listed(texts, 5)}; "
+            f"the batch cannot change: {where}a node combines inputs with different batch sizes: {listed(texts, 5)}; "
             "give them one size with set-dim"
         )
     if old == 0:
-        raise EditError("the batch is 0 now and cannot be followed; give it a size with set-shape")
+        raise EditError("the batch size is 0, so the batch cannot be followed; set it with set-shape")
     return places, old, [name for name in inputs if name not in places]
 
 

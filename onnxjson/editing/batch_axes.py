@@ -13,12 +13,12 @@ from typing import Final
 BATCH: Final = "\0batch"
 """The factor that is the batch; no dimension can have this name."""
 
-MIXED: Final = "it puts samples together"
-PAIRED: Final = "it pairs every sample with every other"
-OTHER_AXIS: Final = "another axis is where that dimension is"
+MIXED: Final = "it combines samples with each other"
+PAIRED: Final = "it pairs each sample with all others"
+OTHER_AXIS: Final = "another input has a different size on the axis of that dimension"
 BATCH_LATER: Final = "that dimension is not the first axis here"
 UNKNOWN_SHAPE: Final = "the shape of an input is not known"
-_SIZES_UNKNOWN: Final = "sizes in between are not known"
+_SIZES_UNKNOWN: Final = "some of its sizes are not known"
 _NOT_ALIGNED: Final = "its sizes do not line up with those of the tensor"
 COMPUTED_SHAPE: Final = "its shape is computed in a way that cannot be followed"
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onnxjson.editing.batch_axes import Axes, Axis, BlockedError, LostError, has_batch, refuse_batch
-from onnxjson.editing.batch_tracing import BodyRule, Call, Outputs
+from onnxjson.editing.batch_calls import Call, Outputs
+from onnxjson.editing.batch_tracing import BodyRule
 from onnxjson.model.index import Scope
 
-_ONE_CONDITION: Final = "its condition is one for all samples"
+_ONE_CONDITION: Final = "it has one condition for all samples"
 
 
 def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
@@ -29,7 +30,7 @@ def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
 def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
     """Carried values, then the values that are stacked by iteration."""
     body = bodies[0]
-    refuse_batch(call.axes(0) or (), "its number of iterations is one for all samples")
+    refuse_batch(call.axes(0) or (), "it has one number of iterations for all samples")
     if call.tracer.mixes and [each.value for each in call.elements(0) or ()] == [call.batch]:
         raise BlockedError(f"it runs {call.batch} times, which may be the old size")
     carried = len(call.node.input) - 2
@@ -91,7 +92,7 @@ def _body_outputs(call: Call, body: Scope) -> list[Axes]:
 def _check_carried(before: Axes, after: Axes) -> None:
     """Raise unless a carried value has the batch where it had it before the iteration."""
     if _batch_only(before) != _batch_only(after):
-        raise BlockedError("a carried value has that dimension in another place afterwards")
+        raise BlockedError("the body moves that dimension of a carried value to another axis")
 
 
 def _batch_only(axes: Axes) -> list[Axis]:

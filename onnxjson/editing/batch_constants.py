@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axis
-from onnxjson.editing.batch_tracing import NodeInput, Requests
+from onnxjson.editing.batch_calls import NodeInput, Requests
 from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
@@ -242,7 +242,10 @@ class ConstantChanges:
             elif new <= old:
                 array = array.take(range(new), axis)
             else:
-                raise EditError(f'the constant "{visible(name)}" has elements for {old}; those of others are not known')
+                raise EditError(
+                    f'the constant "{visible(name)}" has elements for sizes up to {old}; '
+                    "elements for larger sizes are not known"
+                )
         self.changed.append(f'"{visible(name)}"' + (f", which has elements for up to {old}" if cut else ""))
         is_there = array.shape == tensor.dims and name in self._workspace.main.initializers
         return self._computed.first(from_numpy(array, name), is_there=is_there, axes=cut)
@@ -349,7 +352,9 @@ def _with_rows(workspace: Workspace, tensor: Tensor, name: str, axis: int, batch
         raise EditError(f"{shown} would have more than {BATCH_CONSTANT_BYTES >> 20} MiB; make it smaller first")
     sample = array.take(range(rows), axis)
     if numpy.concatenate([sample] * old, axis).tobytes() != array.tobytes():
-        raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
+        raise EditError(
+            f"{shown} has a different row for each of the {old} samples; rows for more samples are not known"
+        )
     array_of_batch = numpy.concatenate([sample] * new, axis)
     return replace(
         held,

@@ -19,7 +19,8 @@ from onnxjson.editing.batch_axes import (
     refuse_batch,
     size,
 )
-from onnxjson.editing.batch_tracing import MOST_ELEMENTS, Call, ElementRule, NodeRule, Outputs, ShapeElement
+from onnxjson.editing.batch_calls import Call, Outputs, ShapeElement
+from onnxjson.editing.batch_tracing import MOST_ELEMENTS, ElementRule, NodeRule
 from onnxjson.model.index import NodeRef
 
 _FAR: Final = 1 << 31

@@ -21,8 +21,9 @@ from onnxjson.editing.batch_axes import (
     size,
     without,
 )
+from onnxjson.editing.batch_calls import Call, Outputs, ShapeElement
 from onnxjson.editing.batch_element_rules import SELECTION_RULES, known_numbers
-from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, ShapeElement
+from onnxjson.editing.batch_tracing import NodeRule
 from onnxjson.editing.tensor_values import constant_tensor
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import raw_bytes

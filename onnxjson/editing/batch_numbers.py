@@ -6,7 +6,7 @@ A number of samples that only enters shapes, indices, starts and ends is harmles
 from typing import Final
 
 from onnxjson.editing.batch_axes import MixedError, has_batch
-from onnxjson.editing.batch_tracing import Call
+from onnxjson.editing.batch_calls import Call
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.outline.flow import SHAPE_INPUTS
@@ -26,7 +26,7 @@ _LAYOUT: Final = frozenset(
 
 _CONTROL: Final = {"If": (0,), "Loop": (0, 1)}
 
-COMPUTES: Final = "it computes with the number of samples, so that a sample in a batch differs from what it is alone"
+COMPUTES: Final = "it uses the number of samples, so results depend on the batch size"
 
 
 class BatchNumbers:

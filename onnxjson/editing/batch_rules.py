@@ -28,25 +28,29 @@ from onnxjson.editing.batch_axes import (
     without,
 )
 from onnxjson.editing.batch_body_rules import BODY_RULES
+from onnxjson.editing.batch_calls import Call, Outputs
 from onnxjson.editing.batch_element_rules import ELEMENT_RULES
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
-from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
+from onnxjson.editing.batch_tracing import NodeRule, Rules
 from onnxjson.model.display import listed, visible
 
-_TIME: Final = "axis {} of its input is the time, where each step depends on those before"
+_TIME: Final = "axis {} of its input is time, and each step depends on the steps before it"
 
 _MIXING: Final[dict[str, str]] = {
     "DynamicQuantizeLinear": "it computes one scale for all samples",
     "Unique": "it compares all samples with each other",
 }
 _NOT_FOLLOWED: Final[dict[str, str]] = {
-    "how many results it has depends on the values, so they are no samples": "NonZero Compress StringNormalizer",
-    "its results are boxes or regions, which no axis counts by sample": "NonMaxSuppression RoiAlign MaxRoiPool",
-    "it makes or takes a sequence, whose elements are not followed": "SequenceAt SequenceConstruct SequenceEmpty "
+    "the number of its results depends on the values, so the results are not samples": "NonZero Compress "
+    "StringNormalizer",
+    "its results are boxes or regions, and no axis is the batch": "NonMaxSuppression RoiAlign MaxRoiPool",
+    "it produces or consumes a sequence, whose elements cannot be followed": "SequenceAt SequenceConstruct "
+    "SequenceEmpty "
     "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence ConcatFromSequence",
-    "its value is optional, and not followed": "Optional OptionalGetElement OptionalHasElement",
-    "its shape is in an input that is not followed": "AffineGrid CenterCropPad",
-    "it takes one number or one image, not one for each sample": "ImageDecoder BlackmanWindow HammingWindow HannWindow "
+    "its value is an optional, which cannot be followed": "Optional OptionalGetElement OptionalHasElement",
+    "its shape is in an input that cannot be followed": "AffineGrid CenterCropPad",
+    "it accepts one number or one image, not one for each sample": "ImageDecoder BlackmanWindow HammingWindow "
+    "HannWindow "
     "MelWeightMatrix RandomNormal RandomUniform",
 }
 
@@ -168,7 +172,7 @@ def _batch_normalized(call: Call) -> Outputs:
 def _summed_along(call: Call) -> Outputs:
     axes = call.needed(0)
     along = [axes[place] for place in call.numbers(1, "axis") or ()]
-    call.refuse_mixing(along, "it adds up or multiplies along this axis, each sample with those before")
+    call.refuse_mixing(along, "it accumulates along this axis, from sample to sample")
     return [axes]
 
 
@@ -203,7 +207,7 @@ def _determinant(call: Call) -> Outputs:
 
 def _loss(call: Call) -> Outputs:
     if call.text("reduction") != "none":
-        raise MixedError("it joins the losses of all samples")
+        raise MixedError("it combines the losses of all samples")
     return _samples_first(1)(call)
 
 
@@ -241,7 +245,7 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 
         for slot, axis in plain:
             if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
                 sizes = [resized(each, "batch") or "of unknown size" for each in (axis, batched[0])]
-                raise BlockedError(f"{OTHER_AXIS}: it is {sizes[0]}, not {sizes[1]}")
+                raise BlockedError(f"{OTHER_AXIS}: {sizes[0]}, not {sizes[1]}")
             call.stretch(slot, place - behind, batched[0])
         result.append(batched[0])
     return result
@@ -377,7 +381,7 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _normalized: "LayerNormalization RMSNormalization",
     _kept(at_axis=-1): "LpNormalization",
     _summed_along: "CumSum CumProd",
-    _kept(lambda _, axes: axes[-2:], "which elements it keeps depends on their place along this axis"): "Trilu EyeLike",
+    _kept(lambda _, axes: axes[-2:], "it selects elements by their position along this axis"): "Trilu EyeLike",
     _kept(lambda call, axes: [axes[place] for place in call.list_of("axes") or (0, 2, 3)]): "MeanVarianceNormalization",
     _kept(lambda _, axes: axes[1:], BATCH_LATER): "InstanceNormalization GroupNormalization LRN",
     _batch_normalized: "BatchNormalization",

@@ -160,7 +160,7 @@ def remove_newly_unused(workspace: Workspace, before: Index) -> tuple[str, ...]:
     if not pruner.removed:
         return ()
     workspace.replace_model(model)
-    return (f"{counted(len(pruner.removed), 'value')} removed that nothing uses any more",)
+    return (f"{counted(len(pruner.removed), 'value')} removed that nothing used afterwards",)
 
 
 class _Pruner:
@@ -270,7 +270,7 @@ def _without_values(graph: Body, removed: set[str]) -> Body:
 class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     """Remove doc strings, metadata, value_info or node names, or overwrite weights; report the bytes saved.
 
-    With weights, tensors of more than 64 elements are overwritten, except integers of 32 and 64 bits and texts, so
+    With `weights`, tensors of more than 64 elements are overwritten, except strings and integers of 32 and 64 bits, so
     that a model can be profiled, or a problem reported, without revealing the weights.
     """
 
@@ -284,7 +284,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
 
     what: Annotated[
         tuple[Strippable, ...],
-        about("What to remove; names are the names of nodes, to which nothing refers.", min_length=1),
+        about("What to remove; `names` are the names of nodes.", min_length=1),
     ] = ("doc_strings",)
     of: Annotated[
         tuple[Element, ...] | None,
@@ -293,12 +293,12 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     below: Annotated[
         str | None,
         Role("address"),
-        about("The address of the element to strip, with all in it, such as /graph or /functions/0."),
+        about("The address of the element to strip, with everything in it, such as /graph or /functions/0."),
     ] = None
 
-    weights: Annotated[
-        Filling | None, about("Also replace the elements of big tensors, so that the model runs without its weights.")
-    ] = None
+    weights: Annotated[Filling | None, about("Also overwrite the elements of big tensors; the model still runs.")] = (
+        None
+    )
     seed: Annotated[int, about("Seed of the random weights.", ge=0)] = 0
 
     def change(self, workspace: Workspace) -> Outcome:

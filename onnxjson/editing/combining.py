@@ -121,7 +121,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
     )
     renames = {key[1]: name for key, name in new.items()}
     return replace(changed, functions=functions), [
-        f"functions of both models have one name and different bodies; in the second: {_map(renames)}"
+        f"functions of the second model renamed, because the first has others with these names: {_map(renames)}"
     ]
 
 
@@ -245,7 +245,8 @@ def _own_names(
         if changed := {old: new for old, new in mapping.items() if old != new}:
             names[scope] = changed
     model = renamed(others, names) if names else others.model
-    return model, [f"values of the second that have names of the first: {_map(renames)}"] if renames else []
+    note = f"values of the second model renamed, because the first has these names: {_map(renames)}"
+    return model, [note] if renames else []
 
 
 def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -> tuple[Model, list[str]]:
@@ -268,7 +269,8 @@ def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -
         return graph if scope.root.kind == "function" else with_nodes(graph, own)
 
     model = rebuild(index, change) if taken else second
-    return model, [f"nodes of the second that have names of the first: {_map(renames)}"] if renames else []
+    note = f"nodes of the second model renamed, because the first has these names: {_map(renames)}"
+    return model, [note] if renames else []
 
 
 def _map(names: Mapping[str, str]) -> str:
@@ -318,7 +320,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         ("unknown fields of the graph", one.unknown_fields, other.unknown_fields),
     ):
         if dropped and dropped != kept:
-            notes.append(f"the {what} of the first is kept; the second has another")
+            notes.append(f"the models differ in {what}; that of the first is kept")
     newest = max(first.ir_version or 0, second.ir_version or 0)
     if newest != (first.ir_version or 0):
         notes.append(f"ir_version is {newest}, that of the second model, which may need it")
@@ -350,5 +352,5 @@ def _union(
             more.append(entry)
         elif known_entry != entry and what != "operator set":
             name = visible(str(key(entry)))
-            notes.append(f'{what} "{name}" differs; the one of the first is kept')
+            notes.append(f'{what} "{name}" differs; that of the first model is kept')
     return (*first, *more)

@@ -20,11 +20,11 @@ __all__ = ["Combine", "Extract"]
 
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
-    """Keep only the part of the model between some values.
+    """Keep only the part of the model between given values.
 
     The model then has exactly the named inputs and outputs, in this order. An input may be any value: the nodes that
-    produce it are left out. Outputs in a subgraph are extracted from there; the values that it uses from around it
-    become inputs. Constants are included. Types that the model does not state are inferred.
+    produce it are left out. Outputs in a subgraph are extracted from there; the values of enclosing graphs that it
+    uses become inputs. Constants are included. Missing types are inferred.
     """
 
     group: ClassVar = "model"
@@ -57,8 +57,8 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
     Each join OUT=IN connects the value OUT of this model (an output, an input, or any value in between) to the input IN
     of the other. By default, inputs are connected to outputs of the same names. A connected output is no longer an
     output, unless `outputs` names it. If the models import an operator set in two versions, the older model is
-    converted. Names of the other model that exist already get a prefix, equal constants are merged, and functions and
-    metadata are merged. All differences are reported.
+    converted. Names of the other model that already exist get a prefix; equal constants, functions and metadata are
+    merged. All differences are reported.
     """
 
     group: ClassVar = "model"
@@ -77,12 +77,12 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         about("Values of this model and inputs of the other, as OUT=IN; an empty list joins nothing."),
     ] = None
     prefix: Annotated[
-        str | None, about("The prefix of names that exist already; by default the name of the other file and a slash.")
+        str | None, about("The prefix of names that already exist; by default the name of the other file and a slash.")
     ] = None
     outputs: Annotated[
         tuple[str, ...],
         Role("tensor"),
-        about("The outputs of the result, in order; by default those of both that are not joined."),
+        about("The outputs of the result, in order; by default those of both models that are not joined."),
     ] = ()
     inputs: Annotated[
         tuple[str, ...],

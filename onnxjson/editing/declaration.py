@@ -85,7 +85,7 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     """Steps of scripts as examples; the help shows them as command lines."""
 
     expect: Annotated[int | None, about("The required number of matches; any other number is an error.", ge=0)] = None
-    if_any: Annotated[bool, about("Change nothing if a selector matches nothing; otherwise, that is an error.")] = False
+    if_any: Annotated[bool, about("If a selector matches nothing, change nothing instead of failing.")] = False
 
     def change(self, workspace: "Workspace") -> Outcome:
         """Change the model of the workspace.
@@ -115,7 +115,7 @@ def non_default_parameters(declared: Declared) -> dict[str, Any]:
 def parameter_error(declared: Declared | type[Declared], name: str, mistake: ValueMistakeError) -> ParameterError:
     """Error for a value that does not fit its parameter."""
     path = "".join([f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in mistake.path])
-    return ParameterError(f"{name_of(declared)}: {name}{path}: {mistake}")
+    return ParameterError(f"{name}{path}: {mistake}", place=name_of(declared))
 
 
 def check_expectation(edit: Edit, outcome: Outcome) -> None:
@@ -126,7 +126,7 @@ def check_expectation(edit: Edit, outcome: Outcome) -> None:
     """
     if edit.expect is not None and edit.expect != outcome.matches:
         matches = f"{outcome.matches:,} match" + ("es" if outcome.matches != 1 else "")
-        raise EditError(f"{name_of(edit)}: {matches}, but {edit.expect:,} expected; nothing is changed")
+        raise EditError(f"{matches}, but {edit.expect:,} expected; nothing is changed", place=name_of(edit))
 
 
 def summary(kind: type[Declared]) -> str:

@@ -32,12 +32,12 @@ Content = tuple[int | None, tuple[int, ...], object]
 
 
 class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="deduplicate-initializers"):
-    """Keep one of several constants with the same dtype, shape and bytes, and use it instead of the others.
+    """Merge constants that have the same dtype, shape and bytes into one.
 
-    Constants are compared bit by bit: -0.0 differs from 0.0, and a NaN equals itself. Constants stay if they can be
-    replaced by the caller (inputs with a default), are outputs, are trained or are annotated. A constant of a subgraph
-    is replaced by an equal one of a graph around it; equal ones of several subgraphs move there. Constant nodes are not
-    considered; run constants-to-initializers first.
+    Constants are compared bit by bit: -0.0 differs from 0.0, and a NaN equals itself. Constants stay if the caller can
+    replace them (inputs with a default), or if they are outputs, trained or annotated. A constant of a subgraph is
+    replaced by an equal one of an enclosing graph; equal constants of several subgraphs move to the enclosing graph.
+    Constant nodes are not considered; run constants-to-initializers first.
     """
 
     group: ClassVar = "constants"

@@ -21,8 +21,8 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     """Delete nodes, and connect the consumers of their outputs to one of their inputs.
 
     If a node has only one input, or only one that is not a constant, that input replaces the node; otherwise, set
-    bypass. A node whose outputs have no consumers needs no bypass. An output of the graph keeps its name; the producer
-    of the input gets it.
+    `bypass`. A node whose outputs have no consumers needs no `bypass`. An output of the graph keeps its name: the
+    producer of the input then produces it.
     """
 
     group: ClassVar = "nodes"
@@ -183,7 +183,7 @@ class _Deletion:
 
     def _refused(self, ref: NodeRef, why: str) -> EditError:
         name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
-        return EditError(f"{self._edit}: {ref.address}{name}: {why}", ref.address)
+        return EditError(f"{ref.address}{name}: {why}", ref.address, place=self._edit)
 
 
 def _listed(names: tuple[str, ...]) -> str:

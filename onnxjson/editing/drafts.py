@@ -105,11 +105,11 @@ class Recognition:
         given = iter(ways)
         addresses: dict[str, str] = {}
         for block in blocks:
-            now = [self.address(each, way) for each, way in zip(node_addresses(block), given, strict=False)]
-            if len(set(now)) != len(node_addresses(block)):
+            moved = [self.address(each, way) for each, way in zip(node_addresses(block), given, strict=False)]
+            if len(set(moved)) != len(node_addresses(block)):
                 raise AddressError(_elsewhere(block))
-            joined = block_addresses(now) if is_range(block) else tuple(now)
-            if len(joined) != 1 or [*node_addresses(joined[0])] != now:
+            joined = block_addresses(moved) if is_range(block) else tuple(moved)
+            if len(joined) != 1 or [*node_addresses(joined[0])] != moved:
                 raise AddressError(f"{_elsewhere(block)}: they are no longer adjacent")
             addresses[block] = joined[0]
         if len(set(addresses.values())) != len(addresses):

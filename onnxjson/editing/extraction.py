@@ -65,7 +65,7 @@ class Extraction:
         constants = [name for name in captured if self._constant(scope, name) is not None]
         outer = [name for name in captured if name not in constants and name not in order]
         if outer:
-            notes.append(f"values from around the graph, which are inputs now: {_names(outer)}")
+            notes.append(f"values of enclosing graphs, now inputs: {_names(outer)}")
         model, more = self._part(scope, positions, [*order, *outer], [name for _, name in outputs])
         return NewModel(model, (*notes, *more))
 

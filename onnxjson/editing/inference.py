@@ -36,7 +36,8 @@ class TypeConflict(NamedTuple):
 
     def __str__(self) -> str:
         stated, inferred = [shown_type(each) for each in (self.stated, self.inferred)]
-        return f'"{visible(self.name)}" is stated as {visible(stated)}, inferred {visible(inferred)} ({self.address})'
+        types = f"declared as {visible(stated)}, but inferred as {visible(inferred)}"
+        return f'"{visible(self.name)}" is {types} ({self.address})'
 
 
 class Inferred(NamedTuple):
@@ -198,8 +199,8 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
         workspace.replace_model(inferred.model)
         workspace.keep_types()
         count = f"{inferred.now:,} of {inferred.values:,} values"
-        share = f"{count} have a type and a rank now, {inferred.before:,} had before"
-        what = "replaced" if self.overwrite else "kept; overwrite replaces it"
+        share = f"{count} now have a type and a rank; before, {inferred.before:,} had"
+        what = "replaced" if self.overwrite else "kept; `overwrite` replaces it"
         wrong = [f"{conflict}; {what}" for conflict in inferred.conflicts[:_SHOWN]]
         more = len(inferred.conflicts) - len(wrong)
         return Outcome(inferred.values, (share, *wrong, *([f"{more:,} more conflicts"] if more else [])))

@@ -9,7 +9,7 @@ from onnxjson.editing.parameters import Role, about
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node, value_of_node
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
@@ -28,7 +28,7 @@ _SPARSE_SINCE: Final = 11
 
 
 class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="constants-to-initializers"):
-    """Replace Constant nodes with initializers that have the names of their outputs.
+    """Replace Constant nodes with initializers, named after the nodes' outputs.
 
     Functions have no initializers, so their nodes stay. Nodes also stay if their value is an output of the graph or
     comes from an attribute of a function. Doc string and metadata of a node move to the initializer.
@@ -64,11 +64,14 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
             else:
                 moved.setdefault(ref.scope, {})[ref.position] = constant
         count = sum(map(len, moved.values()))
-        notes = [f"{number:,} Constant stay{'s' * (number == 1)}: it {reason}" for reason, number in kept.items()]
+        notes = [
+            f"{counted(number, 'Constant node')} {'stays: it' if number == 1 else 'stay: each'} {reason}"
+            for reason, number in kept.items()
+        ]
         if not count:
             if self.node is not None:
                 raise EditError(f"{refs[0].address} cannot become an initializer: it {next(iter(kept))}")
-            return Outcome(0, (*notes, "no node Constant can become an initializer"))
+            return Outcome(0, (*notes, "no Constant node can become an initializer"))
 
         def change(scope: Scope, graph: Body) -> Body:
             if scope not in moved or isinstance(graph, Function):
@@ -125,7 +128,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
             reason, names_kept = next(iter(stays.items()))
             raise EditError(f'"{visible(names_kept[0])}" cannot become a node: it {reason}')
         notes = [
-            f'{len(names):,} initializers stay, such as "{visible(names[0])}": it {reason}'
+            f'{len(names):,} initializers stay, such as "{visible(names[0])}", which {reason}'
             for reason, names in stays.items()
         ]
         if not count:
@@ -142,7 +145,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
 
 
 class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-inputs"):
-    """Replace constants of the main graph with inputs, which the caller must provide; their values can be saved.
+    """Replace constants of the main graph with inputs, which the caller must provide; optionally save their values.
 
     An input with the constant as its default loses the default.
     """
@@ -213,7 +216,8 @@ def _reason_against_node(scope: Scope, name: str, constant: Tensor | SparseTenso
     if name in scope.producers:
         return "has the name of an output of a node"
     if isinstance(constant, SparseTensor):
-        return "" if opset is None or opset >= _SPARSE_SINCE else "is sparse, which a Constant can be from opset 11 on"
+        is_possible = opset is None or opset >= _SPARSE_SINCE
+        return "" if is_possible else "is sparse, which a Constant can hold only from opset 11"
     return "is in an external file" if is_external(constant) else ""
 
 

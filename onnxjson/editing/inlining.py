@@ -21,9 +21,9 @@ __all__ = ["InlineFunctions"]
 
 
 class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-functions"):
-    """Replace calls of the model's functions with the bodies of these functions.
+    """Replace calls of the model's functions with their bodies.
 
-    Nodes of the bodies keep their metadata; that of the calls is lost.
+    Nodes of the bodies keep their metadata; the metadata of the calls is lost.
     """
 
     group: ClassVar = "nodes"

@@ -49,7 +49,7 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
         value = ValueInfo(name=self.tensor, type=type_of_text(self.type, "add-input"))
         for scope in index.scopes:
             if scope.kind != "function" and scope.defines(self.tensor):
-                raise EditError(f'{scope.address} has a value "{visible(self.tensor)}" already; choose another name')
+                raise EditError(f'{scope.address} already has a value "{visible(self.tensor)}"; choose another name')
         graph = workspace.graph
         workspace.replace_graph(main, replace(graph, input=(*graph.input, value)))
         unused = () if main.consumers.get(self.tensor) else ("nothing uses it yet; connect it with rewire",)
@@ -63,7 +63,7 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-input", "tensor": "mask"}',)
 
-    tensor: Annotated[str, Role("input"), about("The input: a name, wildcards, or re: and a pattern.")]
+    tensor: Annotated[str, Role("input"), about("The input: a name, a wildcard, or re: and a regular expression.")]
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph
@@ -89,7 +89,7 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
 
 
 class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
-    """Make any value an output, with its type; one inside an If, Loop or Scan is passed out through those nodes.
+    """Make any value an output of the model; a value in an If, Loop or Scan is passed out through that node.
 
     For a value in a loop, the output stacks the values of all iterations. If another branch of an If runs, the output
     is empty (zero for a scalar).
@@ -102,16 +102,14 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         '{"edit": "add-output", "tensor": "hidden", "type": "float32[N,512]"}',
     )
 
-    tensor: Annotated[str, Role("tensor"), about("A name or a selector; a pattern may match several values.")]
-    type: Annotated[
-        str | None, Role("type"), about("Its type; by default the one that the model states or onnx infers.")
-    ] = None
+    tensor: Annotated[str, Role("tensor"), about("A name or a selector; a wildcard may match several values.")]
+    type: Annotated[str | None, Role("type"), about("Its type; by default the declared or inferred type.")] = None
     name: Annotated[str | None, about("The name of the output, for a value in a subgraph.", min_length=1)] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         values = workspace.values(self.tensor)
         if len(values) > 1 and self.name is not None:
-            raise EditError(f"add-output: one name for {len(values)} outputs; rename them afterwards")
+            raise EditError(f"one name for {len(values)} outputs; rename them afterwards", place="add-output")
         notes = [note for address, name in values for note in self._add(workspace, workspace.scope(address), name)]
         return Outcome(len(values), tuple(notes))
 
@@ -123,7 +121,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             if self.name not in (None, name):
                 raise EditError(f'an output has the name of its value, "{visible(name)}"; use rename to change it')
             if name in main.output_names:
-                raise EditError(f'"{visible(name)}" is an output already')
+                raise EditError(f'"{visible(name)}" is already an output')
         value = ValueInfo(name=name, type=self._type(workspace, scope, name))
         notes: list[str] = []
         if scope is not main:
@@ -163,14 +161,14 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
 
 
 class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output"):
-    """Remove an output; its nodes stay unless `prune` is set. At least one output must be left."""
+    """Remove an output, but not the last one; the nodes that compute it stay unless `prune` is set."""
 
     group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = ('{"edit": "remove-output", "tensor": "aux"}',)
 
-    tensor: Annotated[str, Role("output"), about("The output: a name, wildcards, or re: and a pattern.")]
-    prune: Annotated[bool, about("Also remove what no output depends on any more.")] = False
+    tensor: Annotated[str, Role("output"), about("The output: a name, a wildcard, or re: and a regular expression.")]
+    prune: Annotated[bool, about("Also remove what no other output depends on.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         main, graph = workspace.main, workspace.graph
@@ -199,7 +197,7 @@ def type_of_text(text: str, edit: str) -> Type:
         return parse_type(text)
     except TypeSyntaxError as error:
         raise ParameterError(
-            f'{edit}: type: "{visible(text)}" is not a type (character {error.position}): {error}'
+            f'type: "{visible(text)}" is not a type (character {error.position}): {error}', place=edit
         ) from None
 
 

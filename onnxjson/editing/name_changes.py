@@ -72,7 +72,7 @@ def name_rule(old: str, new: str, *, parts: bool = False) -> NameRule:
     """
     if parts:
         if not old or old.startswith("re:"):
-            raise EditError("parts are replaced by their text; write it without re:")
+            raise EditError("`parts` replaces plain text; leave out re:")
         return NameRule(None, lambda name: name.replace(old, new) if old in name else None)
     if not old.startswith("re:"):
         return NameRule({old: new}, None)

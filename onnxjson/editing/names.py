@@ -48,7 +48,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
         NameKind | None,
         about(
             "The kind of name; any: tensors and nodes; input, output: of the model. "
-            "By default the only kind of things that has the name."
+            "By default, the only kind that has the name."
         ),
     ] = None
     from_: Annotated[str | None, Role("name"), about("The name, or re: and a regular expression for whole names.")] = (
@@ -118,7 +118,7 @@ def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
 
 
 class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
-    """Name every node that has no name, in all graphs and functions, with names that no other node has."""
+    """Give every unnamed node a unique name, in all graphs and functions."""
 
     group: ClassVar = "nodes"
     examples: ClassVar = ('{"edit": "name-nodes"}',)
@@ -146,7 +146,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
 
 
 class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
-    """Add a prefix to names of tensors and nodes, and to other kinds of names on request."""
+    """Add a prefix to the names of tensors and nodes, or of other kinds of elements."""
 
     group: ClassVar = "names"
     words: ClassVar = ("prefix",)
@@ -307,8 +307,8 @@ def _with_keys(model: Model, new: dict[str, str]) -> Model:
 class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     """Set the name of one node.
 
-    Use it for a node that has no name, or has the same name as another node; rename changes all occurrences of a name.
-    No other node of the graph may have the new name.
+    Use it for a node that has no name, or has the same name as another node; `rename` changes all occurrences of a
+    name. No other node of the graph may have the new name.
     """
 
     group: ClassVar = "names"
@@ -324,7 +324,7 @@ class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     def change(self, workspace: Workspace) -> Outcome:
         ref = workspace.one(self.node)
         if (ref.node.name or "") == self.name:
-            stated = f'is called "{visible(self.name)}" already' if self.name else "has no name already"
+            stated = f'is already called "{visible(self.name)}"' if self.name else "already has no name"
             return Outcome(1, (f"{ref.address} {stated}",))
         if self.name:
             for other in workspace.index.nodes_with("name", self.name):

@@ -36,8 +36,8 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
 
     The inputs are existing values, or "" to omit one; the outputs are new names. The node is placed after the producers
-    of its inputs. With insert, all consumers of its first input use its first output instead; an output of the graph
-    keeps its name, so its producer gets the new name.
+    of its inputs. With `insert`, all consumers of its first input use its first output instead; if that input is an
+    output of the graph, the new node produces it, and the old producer gets the new name.
     """
 
     group: ClassVar = "nodes"
@@ -62,13 +62,15 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         inputs = tuple([visible_name(workspace, scope, each, name_of(self)) for each in self.input])
         _check_new_names(workspace, self.output, name_of(self))
         if self.name and any(ref.node.name == self.name for ref in workspace.index.node_refs):
-            raise EditError(f'{name_of(self)}: a node is called "{visible(self.name)}" already; choose another name')
+            raise EditError(
+                f'another node is already called "{visible(self.name)}"; choose another name', place=name_of(self)
+            )
         attributes = attributes_of(self.attribute, self.domain, self.op_type, name_of(self))
         node = Node(inputs, self.output, self.name or None, self.op_type, attributes, domain=self.domain or None)
         check_node(workspace, scope, node, name_of(self))
         conflict = dtype_conflict(workspace, scope, node)
         if conflict is not None:
-            raise EditError(f"{name_of(self)}: {conflict}; convert one of them with a Cast")
+            raise EditError(f"{conflict}; convert one of them with a Cast", place=name_of(self))
         if self.insert:
             return self._inserted(workspace, scope, node)
         position = _after_inputs(scope, node)
@@ -79,17 +81,18 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
 
     def _inserted(self, workspace: Workspace, scope: Scope, node: Node) -> Outcome:
         if not node.input or not node.input[0]:
-            raise EditError(f"{name_of(self)}: insert needs a first input, which the first output replaces")
+            raise EditError("insert needs a first input, which the first output replaces", place=name_of(self))
         taken, given = node.input[0], node.output[0]
         if not scope.defines(taken):
             raise EditError(
-                f'{name_of(self)}: "{visible(taken)}" belongs to a graph around {scope.address}; '
-                "add the node to that graph, or leave insert out"
+                f'"{visible(taken)}" belongs to a graph around {scope.address}; '
+                "add the node to that graph, or leave insert out",
+                place=name_of(self),
             )
         changes = Changes(workspace)
         places = workspace.index.consumers(scope, taken)
         if not places:
-            raise EditError(f'{name_of(self)}: nothing uses "{visible(taken)}"; leave insert out')
+            raise EditError(f'nothing uses "{visible(taken)}"; leave insert out', place=name_of(self))
         position = _after_inputs(scope, node)
         made = output_dtype(workspace, scope, node, 0)
         dtype = dtype_of(workspace, scope, made) if isinstance(made, str) else made
@@ -99,8 +102,9 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
             maker = scope.producers.get(taken)
             if maker is None or workspace.index.producer(scope, taken) is None:
                 raise EditError(
-                    f'{name_of(self)}: "{visible(taken)}" is an input or constant and an output of the graph; '
-                    "no node can be inserted in between"
+                    f'"{visible(taken)}" is an input or constant and an output of the graph; '
+                    "no node can be inserted in between",
+                    place=name_of(self),
                 )
             retyped.put(changes)
             # The output of the graph keeps its name: the new node produces it, and its old producer gets the new name.
@@ -116,15 +120,15 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         nodes = scope.graph.node
         ordered = sort_nodes((*nodes[:position], node, *nodes[position:]))
         if ordered is None:
-            raise EditError(f"{name_of(self)}: the node would depend on its own output, through another input")
+            raise EditError("the node would depend on its own output, through another input", place=name_of(self))
         workspace.replace_graph(scope, replace(scope.graph, node=ordered))
         return Outcome(len(places), notes)
 
 
 class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node"):
-    """Replace the operator of nodes; inputs and outputs stay.
+    """Replace the operator of nodes; keep inputs and outputs.
 
-    By default the node keeps the attributes that the new operator has as well; the others are reported.
+    By default, attributes that the new operator also has are kept; the others are removed and reported.
     """
 
     group: ClassVar = "nodes"
@@ -158,10 +162,10 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
             node = replace(
                 ref.node, op_type=self.op_type, domain=self.domain or None, overload=None, attribute=attributes
             )
-            check_node(workspace, ref.scope, node, f"{name_of(self)}: {ref.address}")
+            check_node(workspace, ref.scope, node, name_of(self), ref.address)
             conflict = dtype_conflict(workspace, ref.scope, node, None, dtypes)
             if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
-                raise EditError(f"{name_of(self)}: {ref.address}: {conflict}", ref.address)
+                raise EditError(f"{ref.address}: {conflict}", ref.address, place=name_of(self))
             changes.setdefault(ref.scope, {})[ref.position] = node
         replace_nodes(workspace, changes, name_of(self))
         notes = [
@@ -223,11 +227,11 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
                 names = listed([f'"{visible(name)}"' for name in ref.node.input], 8) or "none"
                 hint = suggest(self.input, ref.node.input) or f"its inputs are {names}"
                 raise EditError(
-                    f'{name_of(self)}: {ref.address} has no input "{visible(self.input)}"; {hint}', ref.address
+                    f'{ref.address} has no input "{visible(self.input)}"; {hint}', ref.address, place=name_of(self)
                 )
             return slots
         if self.input < 0 or (self.input > len(ref.node.input) and self.input > _MOST_INPUTS):
-            raise EditError(f"{name_of(self)}: {ref.address} has no input {self.input}", ref.address)
+            raise EditError(f"{ref.address} has no input {self.input}", ref.address, place=name_of(self))
         return [self.input]
 
 
@@ -245,7 +249,7 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
 
     def change(self, workspace: Workspace) -> Outcome:
         if self.first == self.second:
-            raise EditError(f"{name_of(self)}: first and second are the same input")
+            raise EditError("first and second are the same input", place=name_of(self))
         refs = workspace.select(self.node)
         dtypes: Known = {}
         changes: dict[Scope, dict[int, NodeChange]] = {}
@@ -254,7 +258,7 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
             last = max(self.first, self.second)
             if last >= len(names):
                 there = counted(len(names), "input")
-                raise EditError(f"{name_of(self)}: {ref.address} has {there}, none at {last}", ref.address)
+                raise EditError(f"{ref.address} has {there}, none at {last}", ref.address, place=name_of(self))
             names[self.first], names[self.second] = names[self.second], names[self.first]
             new = replace(ref.node, input=tuple(names))
             _check_rewired(workspace, ref, new, name_of(self), dtypes)
@@ -274,7 +278,7 @@ def visible_name(workspace: Workspace, scope: Scope, text: str, edit: str) -> st
     defining_scope, name = workspace.value(text)
     if Index.defining_scope(scope, name) is defining_scope:
         return name
-    raise SelectorError(f'{edit}: "{visible(name)}" of {defining_scope.address} is not visible in {scope.address}')
+    raise SelectorError(f'"{visible(name)}" of {defining_scope.address} is not visible in {scope.address}', place=edit)
 
 
 def attributes_of(values: dict[str, Any], domain: str | None, op_type: str, edit: str) -> tuple[Attribute, ...]:
@@ -285,11 +289,11 @@ def attributes_of(values: dict[str, Any], domain: str | None, op_type: str, edit
 
 def _check_new_names(workspace: Workspace, names: tuple[str, ...], edit: str) -> None:
     if len(set(names)) != len(names):
-        raise EditError(f"{edit}: two outputs have the same name")
+        raise EditError("two outputs have the same name", place=edit)
     for name in names:
         for scope in workspace.index.scopes if name else ():
             if scope.defines(name):
-                raise EditError(f'{edit}: "{visible(name)}" exists in {scope.address} already; choose another name')
+                raise EditError(f'"{visible(name)}" already exists in {scope.address}; choose another name', place=edit)
 
 
 def _after_inputs(scope: Scope, node: Node) -> int:
@@ -321,10 +325,10 @@ def _put_in_order(workspace: Workspace, scopes: list[Scope]) -> None:
 
 
 def _check_rewired(workspace: Workspace, ref: NodeRef, new: Node, edit: str, known: Known) -> None:
-    check_node(workspace, ref.scope, new, f"{edit}: {ref.address}")
+    check_node(workspace, ref.scope, new, edit, ref.address)
     conflict = dtype_conflict(workspace, ref.scope, new, None, known)
     if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
-        raise EditError(f"{edit}: {ref.address}: {conflict}; add a Cast with add-node", ref.address)
+        raise EditError(f"{ref.address}: {conflict}; add a Cast with add-node", ref.address, place=edit)
 
 
 def _check_cycles(index: Index, rewired: list[tuple[NodeRef, str]], edit: str) -> None:
@@ -334,8 +338,9 @@ def _check_cycles(index: Index, rewired: list[tuple[NodeRef, str]], edit: str) -
         forbidden = {ref, *[scope.owner for scope in ref.scope.chain() if scope.owner is not None]}
         if name and _depends(index, ref.scope, name, forbidden):
             raise EditError(
-                f'{edit}: {ref.address} cannot use "{visible(name)}", which depends on it: that would be a cycle',
+                f'{ref.address} cannot use "{visible(name)}", which depends on it: that would be a cycle',
                 ref.address,
+                place=edit,
             )
 
 

@@ -97,7 +97,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
         known = ", ".join(domain_text(operators.plain_domain(each.domain)) for each in model.opset_import) or "none"
         raise EditError(f"the model does not import {domain_text(domain)}; it imports {known}", "/opset_import")
     if old == version:
-        return NewModel(model, (f"{domain_text(domain)} is at version {version} already",))
+        return NewModel(model, (f"{domain_text(domain)} is already at version {version}",))
     newest = operators.newest_version(domain)
     if newest is None:
         reason = f"onnx does not know the operators of {domain_text(domain)}, so it cannot convert them"
@@ -235,11 +235,11 @@ class _Refusal:
     def _reason(self, ref: NodeRef, message: str) -> str:
         name = visible(ref.node.op_type or "")
         if ref.node.op_type in RANDOM and operators.since_version("", ref.node.op_type, self._version) is None:
-            return f"it has no {name}, and the definition of {name} would draw other numbers"
+            return f"it has no {name}, and the definition of {name} would draw other random numbers"
         if _NO_ADAPTER.search(message) is not None:
             return f"onnx has no conversion of {name} to it"
         if _COMPUTED in message:
-            return f"{name} has an attribute there in place of an input that is no known constant"
+            return f"{name} has an attribute there instead of this input, which is not a known constant"
         if _REJECTED in message:
             return f"onnx cannot convert {name} to it ({message.rpartition(': ')[2]})"
         return message if name in message else f"the definition of {name}: {message}"
@@ -333,9 +333,9 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
         old = imported_version(model.opset_import, domain)
         name = domain_text(domain)
         if old == self.version:
-            return Outcome(1, (f"{name} is at version {old} already",))
+            return Outcome(1, (f"{name} is already at version {old}",))
         now = f"imported with version {self.version}" if old is None else f"version {old} became version {self.version}"
-        notes = [f"{name}: {now}; no node is converted"]
+        notes = [f"{name}: {now}; nodes are not converted"]
         newest = operators.newest_version(domain)
         if newest is not None and self.version > newest:
             notes.append(f"the newest version that the installed onnx knows is {newest}")
@@ -350,11 +350,11 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
 class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset"):
     """Convert the model to another version of an operator set.
 
-    The version converter of onnx changes the nodes whose operators differ. To an older version (from 13), nodes stay
-    that mean the same there, and an operator that does not exist there is replaced by its definition. If a node cannot
-    be converted, nothing is changed and all such operators are listed. If no operator differs, only opset_import
-    changes. ir_version stays. Models that run quickly are compared on random inputs: a result that computes something
-    else is refused, and a note says if that is not known.
+    The version converter of onnx changes the nodes whose operators differ. When downgrading (to 13 or later), it keeps
+    nodes whose meaning is the same, and replaces operators that the older version lacks with their definitions. If a
+    node cannot be converted, nothing is changed and all such operators are listed. If no operator differs, only
+    opset_import changes. ir_version stays. Models that run quickly are compared on random inputs: a result with other
+    outputs is refused; a note reports models that were not compared.
     """
 
     group: ClassVar = "model"

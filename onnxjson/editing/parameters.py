@@ -100,7 +100,7 @@ class Shape(NamedTuple):
         from_least = "" if self.least is None else f" from {self.least}"
         match self.form:
             case "integer":
-                return f"a whole number{from_least}"
+                return f"an integer{from_least}"
             case "number":
                 return f"a number{from_least}"
             case "choice":
@@ -109,7 +109,7 @@ class Shape(NamedTuple):
                 return "a list, each item " + (self.item or _VALUE).fits
             case "mapping":
                 return "an object, each value " + (self.item or _VALUE).fits
-        plain = {"text": "a text", "flag": "true or false", "size": "a whole number or a text"}
+        plain = {"text": "a string", "flag": "true or false", "size": "an integer or a string"}
         return plain.get(self.form, "a JSON value")
 
 
@@ -262,7 +262,7 @@ def _read_number(shape: Shape, value: object) -> Any:
 def _read_choice(shape: Shape, value: str) -> str:
     if value not in shape.choices:
         near = suggest(value, shape.choices)
-        raise ValueMistakeError(f'the text "{visible(value, 40)}"', f"{shape.fits}{'; ' if near else ''}{near}")
+        raise ValueMistakeError(f'the string "{visible(value, 40)}"', f"{shape.fits}{'; ' if near else ''}{near}")
     return value
 
 
@@ -281,7 +281,7 @@ def _read_mapping(shape: Shape, value: Mapping[object, object]) -> dict[str, Any
     members = {}
     for key, member in value.items():
         if not isinstance(key, str):
-            raise ValueMistakeError(f"the key {found_words(key)}", "keys that are texts")
+            raise ValueMistakeError(f"the key {found_words(key)}", "string keys")
         members[key] = _member(item, member, key)
     return members
 

@@ -48,7 +48,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
     attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
-    output. Matches with inner values used elsewhere are refused; keep keeps those nodes, where-possible skips such
+    output. Matches with inner values used elsewhere are refused; `keep` keeps those nodes, `where_possible` skips such
     matches.
     """
 
@@ -60,7 +60,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     )
 
     pattern: Annotated[str, about("The pattern; `onnxjson find` shows what it matches.", min_length=1)]
-    replacement: Annotated[str, about("What each match is replaced with.", min_length=1)]
+    replacement: Annotated[str, about("The replacement of each match.", min_length=1)]
     node: Annotated[str | None, Role("nodes"), about("Replace only matches whose last node is one of these.")] = None
     keep: Annotated[bool, about("Keep nodes of a match whose outputs are used elsewhere.")] = False
     where_possible: Annotated[bool, about("Leave matches that cannot be replaced as they are.")] = False
@@ -73,7 +73,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         try:
             pattern, replacement = parse(self.pattern), parse_replacement(self.replacement)
         except SelectorError as error:
-            raise ParameterError(f"{name_of(self)}: {error}") from error
+            raise ParameterError(str(error), place=name_of(self)) from error
         for each in (replacement,) if isinstance(replacement, Bound) else replacement:
             _check_names(pattern.names, each, name_of(self))
         imported = _import_domains(workspace, replacement) if self.import_domain else []
@@ -87,7 +87,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             mistyped = mistakes(pattern, workspace.index.operator_counts(), opsets=imported_versions(workspace.model))
             asked = f"`onnxjson find MODEL {visible(shlex.quote(self.pattern))} --why` shows what nearly does"
             hint = next(mistyped, asked)
-            raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
+            raise NoMatchError(f"nothing matches the pattern; {hint}", place=name_of(self))
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []
         for match in matches:
@@ -137,27 +137,29 @@ def _apart(matches: Sequence[Match]) -> list[Match]:
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:
     for part in parts(replacement):
         if isinstance(part, Call) and part.name and (part is not replacement or bound.get(part.name, True)):
-            raise ParameterError(f"{edit}: as ${part.name} is not a value of the pattern that a whole call replaces")
+            raise ParameterError(
+                f"as ${part.name} is not a value of the pattern that a whole call replaces", place=edit
+            )
         if isinstance(part, Bound) and bound.get(part.name, True):
             what = "is an attribute, not a value" if part.name in bound else "is not in the pattern"
-            raise ParameterError(f"{edit}: ${part.name} of the replacement {what}")
+            raise ParameterError(f"${part.name} of the replacement {what}", place=edit)
         if isinstance(part, Path):
-            raise ParameterError(f"{edit}: a replacement has no paths (->); write calls inside calls")
+            raise ParameterError("a replacement has no paths (->); write calls inside calls", place=edit)
         if not isinstance(part, Call):
             continue
         if len(part.operators) > 1 or part.operators[0].name == "*":
-            raise ParameterError(f"{edit}: a replacement names one operator in each place, not {part}")
+            raise ParameterError(f"a replacement has one operator in each place, not {part}", place=edit)
         if part.inputs is None or part.is_open:
             hint = f"write ${part}" if str(part) in bound else f"write its inputs, such as {part.operators[0]}($x)"
-            raise ParameterError(f"{edit}: a replacement names all inputs; {part} does not; {hint}")
+            raise ParameterError(f"a replacement names all inputs; {part} does not; {hint}", place=edit)
         for name, value in part.attributes:
             if isinstance(value, Anything) or (isinstance(value, Elements) and None in value.items):
-                raise ParameterError(f"{edit}: the attribute {name} of a replacement needs a value")
+                raise ParameterError(f"the attribute {name} of a replacement needs a value", place=edit)
             if isinstance(value, Bound) and not bound.get(value.name, False):
-                raise ParameterError(f"{edit}: ${value.name} is not an attribute of the pattern")
+                raise ParameterError(f"${value.name} is not an attribute of the pattern", place=edit)
         for each in part.inputs:
             if isinstance(each, Elements) and any(not isinstance(item, int | float) for item in each.items):
-                raise ParameterError(f"{edit}: {each} is not a list of numbers")
+                raise ParameterError(f"{each} is not a list of numbers", place=edit)
 
 
 @dataclass
@@ -238,8 +240,9 @@ class _Replacements:
             user = None if place is None else NodeRef(scope, place)
             if user and user not in removed and moved.get(user, user.position) <= at:
                 raise EditError(
-                    f"{self.edit}: {user.address} uses what is replaced, before ${inputs.get(latest)} is computed",
+                    f"{user.address} uses the replaced value before ${inputs.get(latest)} is computed",
                     match.root.address,
+                    place=self.edit,
                 )
         self._moved |= dict.fromkeys(removed, at)
         return at
@@ -255,8 +258,9 @@ class _Replacements:
             assert isinstance(value, Value)
             if value.scope is not root.scope or self.workspace.index.producer(root.scope, value.name) not in inside:
                 raise EditError(
-                    f'{self.edit}: "{visible(value.name)}" is to be replaced, and no node of the match produces it',
+                    f'"{visible(value.name)}" is to be replaced, but no node of the match produces it',
                     root.address,
+                    place=self.edit,
                 )
         return [each.name or "" for each in bound]
 
@@ -281,9 +285,10 @@ class _Replacements:
                 unmentioned = 0 if ref is match.root and isinstance(self.replacement, Bound) else len(ref.node.input)
             if unmentioned and not call.is_open:
                 raise EditError(
-                    f"{self.edit}: {ref.address} ({visible(ref.node.op_type or '')}) has inputs that the pattern does "
+                    f"{ref.address} ({visible(ref.node.op_type or '')}) has inputs that the pattern does "
                     'not mention; name them, or write "..." to drop them',
                     ref.address,
+                    place=self.edit,
                 )
 
     def _removed(self, match: Match) -> list[NodeRef]:
@@ -375,7 +380,7 @@ class _Nodes:
             input=tuple(inputs), output=tuple(outputs), name=name, op_type=operator.name,
             attribute=self._attributes(call), domain=operator.domain or None,
         )  # fmt: skip
-        check_node(work.workspace, root.scope, node, f"{work.edit}: {root.address}")
+        check_node(work.workspace, root.scope, node, work.edit, root.address)
         conflict = dtype_conflict(work.workspace, root.scope, node)
         if conflict is not None:
             raise EditError(f"{work.edit}: {root.address}: {conflict}", root.address)

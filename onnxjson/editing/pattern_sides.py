@@ -52,7 +52,9 @@ def constant_dtype(
     formal = formals[place]
     allowed = set() if formal is None else {dtype_of_type(each) for each in formal.types}
     if allowed == {_INT64} and isinstance(wanted, Number) and operator.name not in _WITH_SCALARS:
-        raise EditError(f"{edit}: input {place} of {operator} is a list of integers: write [{wanted}]", root.address)
+        raise EditError(
+            f"input {place} of {operator} is a list of integers: write [{wanted}]", root.address, place=edit
+        )
     alike = [formal is not None and each is not None and each.variable == formal.variable for each in formals]
     is_integer = _INT64 in allowed and allowed <= INTEGERS
     names = [name for name, same in zip(inputs, alike, strict=True) if same]
@@ -74,9 +76,9 @@ def packed(wanted: Number | Elements, dtype: int, root: NodeRef, edit: str) -> b
     try:
         return pack(dtype, [*map(_as_json, [wanted.value] if isinstance(wanted, Number) else wanted.items)])
     except (ElementError, KeyError) as error:
-        fits = f"an element is {error.fits}" if isinstance(error, ElementError) else "its elements are no numbers"
+        fits = f"an element is {error.fits}" if isinstance(error, ElementError) else "its elements are not numbers"
         raise EditError(
-            f"{edit}: {visible(str(wanted))} cannot be {format_data_type(dtype)}: {fits}", root.address
+            f"{visible(str(wanted))} cannot be {format_data_type(dtype)}: {fits}", root.address, place=edit
         ) from None
 
 
@@ -128,7 +130,7 @@ def prove(
     verdicts = prove_regions(before, workspace.index, regions, elements)
     for each, (verdict, evidence) in zip(done, verdicts, strict=True):
         if verdict == "different":
-            raise EditError(f"{edit}: {each.match.root.address}: {evidence}", each.match.root.address)
+            raise EditError(f"{each.match.root.address}: {evidence}", each.match.root.address, place=edit)
     ran = [evidence for verdict, evidence in verdicts if verdict != "not-run"]
     if ran:
         yield f"{counted(len(ran), 'replacement')} proved: {ran[0]}"

@@ -33,7 +33,7 @@ def unpinned(model: Model, selector: str) -> str:
         return selector
     if digest(model, match[1].removeprefix("@")) != match[2]:
         raise SelectorError(
-            f"{visible(match[1], 200)} is another element than when this was written, so it is not changed"
+            f"{visible(match[1], 200)} is no longer the element that it was when this was written; nothing is changed"
         )
     return match[1]
 

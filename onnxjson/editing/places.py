@@ -126,7 +126,7 @@ class NodeChanges:
         return self._edited(lambda nodes: RemoveAttribute(node=nodes, attribute=name))
 
     def delete(self, bypass: int | None = None) -> Model:
-        """Delete the nodes; `bypass` is the position of the input that their consumers get, if it is not clear."""
+        """Delete the nodes; `bypass` is the position of the input that their consumers then use, if several could."""
         return self._edited(lambda nodes: DeleteNode(node=nodes, bypass=bypass))
 
     def update(self, **fields: Any) -> Model:
@@ -205,7 +205,7 @@ class Place(NodeChanges):
 
     @property
     def producers(self) -> tuple["Place | None", ...]:
-        """The node that computes each input; None for inputs of the graph, constants, and omitted inputs."""
+        """The node that produces each input; None for inputs of the graph, constants, and omitted inputs."""
         ref, index = self._ref, self.editor.workspace.index
         found = [index.producer(ref.scope, name) if name else None for name in ref.node.input]
         return tuple([None if each is None else Place(self.editor, each) for each in found])
@@ -217,7 +217,7 @@ class Place(NodeChanges):
         return self.editor.consumers([use for name in ref.node.output for use in index.consumers(ref.scope, name)])
 
     def replace(self, *nodes: Node, fused: Iterable["Place"] = ()) -> Model:
-        """Replace the node, and those of `fused`, with other nodes; without any, remove them."""
+        """Replace the node, and those of `fused`, with `nodes`; without `nodes`, remove them."""
         return replace_places([(self, nodes), *[(place, ()) for place in fused]])
 
     @property
@@ -244,7 +244,7 @@ class Place(NodeChanges):
         return NodeRef(workspace.index.by_address[self._scope], self._position)
 
     def become(self, node: Node) -> None:
-        """Note the node that has replaced this one."""
+        """Record the node that has replaced this one."""
         self._record = node
 
     def _follow(self, workspace: Workspace, same: Sequence[int]) -> None:
@@ -253,7 +253,7 @@ class Place(NodeChanges):
         address = f"{self._scope}/node/{same[0]}" if len(same) == 1 else None
         address = address or Patch.between(self._model, workspace.model).where(before)
         if address is None:
-            raise EditError(f"the node that was {before} is not in the model any more", before)
+            raise EditError(f"the node that was {before} is no longer in the model", before)
         self._scope, _, position = address.rpartition("/node/")
         self._position = int(position)
 
@@ -293,7 +293,7 @@ def replace_places(changes: Sequence[tuple[Place, tuple[Node, ...]]]) -> Model:
 
 
 class TensorPlace:
-    """An input, a constant or an output of a node in a model; changes return the changed model."""
+    """An input, a constant or a node output in a model; methods that change it return the changed model."""
 
     def __init__(self, editor: Editor, ref: TensorRef) -> None:
         self.editor = editor
@@ -317,7 +317,7 @@ class TensorPlace:
 
     @property
     def address(self) -> str:
-        """The address of the constant if there is one, else of the input or of the output of a node."""
+        """The address of the constant if there is one, else of the input or node output."""
         return self._ref.address
 
     @property
@@ -327,12 +327,12 @@ class TensorPlace:
 
     @property
     def type(self) -> Type | None:
-        """The type that the model states."""
+        """The declared type."""
         return None if self._ref.scope is None else Index.type_of(self._ref.scope, self.name)
 
     @property
     def producer(self) -> Place | None:
-        """The node that computes it."""
+        """The node that produces it."""
         found = None if self._ref.scope is None else self._ref.scope.producer(self.name)
         return None if found is None else Place(self.editor, found)
 
@@ -372,7 +372,7 @@ class TensorPlace:
         return model
 
     def insert(self, op_type: str, *more: str, output: str | None = None, **attributes: Any) -> Model:
-        """Insert a node between it and its consumers; `more` are further inputs, `output` is a name for its output."""
+        """Insert a node between it and its consumers; `more` are further inputs, `output` names the new value."""
         table = attribute_types(None, op_type)
         edit = AddNode(
             op_type=op_type,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from onnxjson.editing.batch_calls import Requests
 from onnxjson.editing.batch_constants import ConstantChanges
-from onnxjson.editing.batch_tracing import Requests
 from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.partial_inference import Sizes
 from onnxjson.editing.tensor_values import integer_constant
@@ -35,10 +35,10 @@ def follow_sizes(workspace: Workspace, before: Model, examples: Mapping[str, int
     changed: dict[str, None] = {}
     for _ in range(_MOST_STEPS):
         index = workspace.index
-        now = LooseInference(Index(sizes.put_in(workspace.model)), workspace.model_folder)
+        after = LooseInference(Index(sizes.put_in(workspace.model)), workspace.model_folder)
         requests = Requests()
         for ref in index.nodes():
-            if (constant := _shape_of(ref)) and (numbers := _new_numbers(ref, constant, old, now, bool(examples))):
+            if (constant := _shape_of(ref)) and (numbers := _new_numbers(ref, constant, old, after, bool(examples))):
                 requests.numbers[ref.scope, ref.position, 1] = {**numbers}
         if not requests.numbers:
             break
@@ -55,10 +55,10 @@ def _shape_of(ref: NodeRef) -> tuple[int, ...] | None:
 
 
 def _new_numbers(
-    ref: NodeRef, constant: tuple[int, ...], before: LooseInference, now: LooseInference, is_named: bool
+    ref: NodeRef, constant: tuple[int, ...], before: LooseInference, after: LooseInference, is_named: bool
 ) -> dict[int, int]:
     """Return the numbers that change in the constant shape of a Reshape, by position."""
-    old, new = (_sizes(each.dims(ref.scope, ref.node.input[0])) for each in (before, now))
+    old, new = (_sizes(each.dims(ref.scope, ref.node.input[0])) for each in (before, after))
     reshaped = _sizes(before.dims(ref.scope, ref.node.output[0]))
     if old is None or new is None or reshaped is None or old == new:
         return {}

@@ -35,8 +35,8 @@ Value = tuple[Scope, str]
 """The graph that defines a value, and its name."""
 
 
-def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
-    """Raise unless a node is valid for its operator; `place` is its name in messages, or "".
+def check_node(workspace: Workspace, scope: Scope, node: Node, edit: str, address: str = "") -> None:
+    """Raise unless a node is valid for its operator; `address` is its place in messages, or "".
 
     Raises:
         EditError: it is not; the message states what is allowed.
@@ -46,8 +46,8 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     key = operators.operator_key(node)
     function = next((each for each in workspace.model.functions if operators.function_key(each) == key), None)
     if function is not None:
-        _raise_first(place, rules.count_mistakes(shown, "input", len(node.input), 0, len(function.input)))
-        _raise_first(place, rules.count_mistakes(shown, "output", len(node.output), 0, len(function.output)))
+        _raise_first(edit, address, rules.count_mistakes(shown, "input", len(node.input), 0, len(function.input)))
+        _raise_first(edit, address, rules.count_mistakes(shown, "output", len(node.output), 0, len(function.output)))
         return
     opset = workspace.opset(scope, domain)
     if opset is None:
@@ -55,21 +55,21 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         newest = operators.newest_version(domain)
         option = f" --domain {visible(domain)}" if domain else ""
         hint = f"`stamp-opset {newest or 1}{option}` adds it"
-        raise _error_at(place, f"the model has no opset_import for {which}; {hint}")
+        raise _at(edit, address, f"the model has no opset_import for {which}; {hint}")
     if not operators.known_operators(domain):
         return
     found = operators.operator_signature(domain, op_type, opset)
     mistakes = iter([rules.unknown_operator(node, opset)]) if found is None else rules.node_mistakes(node, found, opset)
-    _raise_first(place, mistakes)
+    _raise_first(edit, address, mistakes)
 
 
-def _raise_first(place: str, mistakes: Iterator[rules.Mistake]) -> None:
+def _raise_first(edit: str, address: str, mistakes: Iterator[rules.Mistake]) -> None:
     for mistake in mistakes:
-        raise _error_at(place, str(mistake))
+        raise _at(edit, address, str(mistake))
 
 
-def _error_at(place: str, message: str) -> EditError:
-    return EditError(f"{place}: {message}" if place else message)
+def _at(edit: str, address: str, sentence: str) -> EditError:
+    return EditError(f"{address}: {sentence}" if address else sentence, place=edit)
 
 
 def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
@@ -396,7 +396,7 @@ class ResultTypes:
             raise self._refused(f"{place}: {conflict}", place)
 
     def _refused(self, reason: str, address: str) -> EditError:
-        return EditError(f"{self._edit}: {reason}; add a Cast with add-node", address, reason=reason)
+        return EditError(reason, address, place=self._edit, hint="add a Cast with add-node")
 
 
 def replace_nodes(workspace: Workspace, changes: Mapping[Scope, Mapping[int, NodeChange]], edit: str) -> None:

@@ -7,7 +7,7 @@ of it except for the changed computation.
 """
 
 import atexit
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
@@ -59,10 +59,6 @@ class _Reconciliation(Correspondence):
     def graph(self, before: Graph, after: Graph, scope: Scope | None = None) -> Graph:
         """Return a graph that native code made, `scope` if it is not the main one, with the records before."""
         scope = scope or self.new.scopes[0]
-        inner: defaultdict[int, list[Scope]] = defaultdict(list)
-        for child in scope.children:
-            if child.owner is not None:
-                inner[child.owner.position].append(child)
         nodes: list[Node] = []
         kept: set[int] = set()
         for position, node in enumerate(after.node):
@@ -72,7 +68,7 @@ class _Reconciliation(Correspondence):
                 self._counts["added"] += 1
                 continue
             kept.add(old.position)
-            nodes.append(self._node(old.node, node, {id(each.graph): each for each in inner[position]}))
+            nodes.append(self._node(old.node, node, {id(each.graph): each for each in scope.bodies.get(position, ())}))
             self._counts["changed"] += nodes[-1] is not old.node
         self._counts["removed"] += len(before.node) - len(kept)
         if [id(each) for each in nodes] == [id(each) for each in before.node]:
@@ -137,14 +133,14 @@ def _plain(attribute: Attribute) -> Attribute:
 
 def _initializers(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the initializers that are still there, in their order and with their metadata, then new ones."""
-    now = {each.name: each for each in after}
+    added = {each.name: each for each in after}
     kept = []
     for tensor in before:
-        current = now.pop(tensor.name, None)
+        current = added.pop(tensor.name, None)
         if current is None:
             continue
         kept.append(tensor if tensor is current or _is_same_tensor(tensor, current) else current)
-    initializers = (*kept, *[each for each in after if each.name in now])
+    initializers = (*kept, *[each for each in after if each.name in added])
     return before if initializers == before else initializers
 
 

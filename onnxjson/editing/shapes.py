@@ -39,10 +39,10 @@ _MOST_CHANNELS = 4096
 
 
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
-    """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
+    """Set the shapes of inputs, outputs or values; update the types that depend on them.
 
-    The target shapes of Reshape nodes are updated. If nodes cannot have the shape, or other sizes for a name in it,
-    nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
+    The target shapes of Reshape nodes are updated. If nodes are incompatible with the shape, or with other sizes of a
+    name in it, the edit fails and names them. Use `shapes` to set shapes that depend on each other.
     """
 
     group: ClassVar = "shapes"
@@ -56,10 +56,8 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     shape: Annotated[
         ShapeText | None, Role("shape"), about('Its dimensions: sizes, names, or "?" for an unknown one.')
     ] = None
-    shapes: Annotated[dict[str, ShapeText] | None, about("Instead of tensor and shape: several shapes by names.")] = (
-        None
-    )
-    propagate: Annotated[bool, about("Adapt other types; if false, only the given shapes change.")] = True
+    shapes: Annotated[dict[str, ShapeText] | None, about("Instead of tensor and shape: several shapes by name.")] = None
+    propagate: Annotated[bool, about("Update dependent types; if false, only the given shapes change.")] = True
     anyway: Annotated[bool, about("Set them anyway, and list the incompatible nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -79,9 +77,10 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     """Set a dimension, selected by name or by axis, to a size, a name, or unknown.
 
-    A name represents one size, so all its occurrences change, also in expressions such as 2*batch. With `follow`, also
-    constants that contain the size of an input change, such as shapes and positions, or nodes compute them; inputs with
-    the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
+    A name represents one size, so all its occurrences change, also in expressions such as 2*batch. With `follow`,
+    constants that contain the size of an input change too, such as shapes and positions, or are replaced by nodes that
+    compute them; so do inputs with the same size on this axis. If the dimension cannot be followed, the edit fails and
+    names the nodes.
     """
 
     group: ClassVar = "shapes"
@@ -151,7 +150,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         size = _size(self.size)
         if size is None:
             raise EditError(
-                f'the dimension "{visible(name)}" needs a size or another name; "?" is only for those of a tensor'
+                f'the dimension "{visible(name)}" needs a size or another name; "?" works only with `tensor` and `axis`'
             )
         touched = [text for text in known if substitute(text, {name: size}) != text]
         if not touched and self.size != name:
@@ -348,7 +347,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
                 "use set-shape first"
             )
         if not 0 < size <= _MOST_CHANNELS:
-            raise EditError(f'"{visible(name)}" has {size:,} elements along axis {axis}; which are not channels')
+            raise EditError(f'"{visible(name)}" has {size:,} elements along axis {axis}, too many for channels')
         return size
 
     def _steps(

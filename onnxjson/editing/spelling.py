@@ -94,7 +94,7 @@ def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
     try:
         given, free, _ = command.make_parser(click.Context(command)).parse_args([*shielded, *words[end:]])
     except click.UsageError as error:
-        raise ParameterError(f"{name_of(edit)}: {error.format_message()}") from None
+        raise ParameterError(error.format_message(), place=name_of(edit)) from None
     return Scanned(texts_of(edit, given), [word.removeprefix(SHIELD) for word in free])
 
 
@@ -137,7 +137,7 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
         hint, last = usage(edit), free[len(open_places) - 1 :]
         if open_places and all(_integer(word) is not None for word in last):
             hint = f"a list is one word: '[{','.join(last)}]'"
-        raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is one word too many; {hint}")
+        raise ParameterError(f"{visible(free[len(open_places)])} is one argument too many; {hint}", place=name_of(edit))
     # Required parameters get their words before optional ones.
     spare = len(free) - sum(each.required for each in open_places)
     for parameter in open_places:

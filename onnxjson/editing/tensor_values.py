@@ -42,11 +42,11 @@ _MOST_INTEGERS: Final = 4096
 class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     """Set the elements of a constant from values, base64, or an array in a .npy file.
 
-    With at, only the elements of a slice are set, all of them to the same value if one is given. Dtype and dims stay
-    unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
-    the nearest one. Name, doc string and metadata of the constant stay. With a pattern, such as "*.lora_*", and a .npz
-    file, each constant that matches gets the array with its name, for example those of another adapter; if the file
-    lacks some, nothing is changed and they are named.
+    With `at`, sets only the elements of a slice; a single value sets all of them. Dtype and dims stay unless `type` is
+    given. A value that the dtype cannot represent is refused; with `lossy`, it is rounded. Name, doc string and
+    metadata of the constant stay. With a wildcard, such as "*.lora_*", and a .npz file, each matching constant gets
+    the array of the same name, for example from another adapter; if the file lacks arrays, the edit fails and names
+    them.
     """
 
     group: ClassVar = "constants"
@@ -63,7 +63,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        about("The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
+        about("The constant: its name, the output of a Constant, or an address; with a .npz, a wildcard."),
     ]
     value: Annotated[Any, Role("values"), about("The elements: one value, a flat list, or lists nested by shape.")] = (
         None
@@ -74,7 +74,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     at: Annotated[
         str | None, Role("slice"), about("The only elements to set: 3,17 or 0:2,: (as numpy).", min_length=1)
     ] = None
-    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
+    lossy: Annotated[bool, about("Round values that the dtype cannot represent exactly.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         given = [name for name in _FORMS if getattr(self, name) is not None]
@@ -82,7 +82,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             found = " and ".join(given) or "none of them"
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         if self.at is not None and self.type is not None:
-            raise ParameterError(f"{name_of(self)}: at sets elements of the same dtype and shape, so leave out type")
+            raise ParameterError("`at` keeps dtype and shape; leave out `type`", place=name_of(self))
         if len(refs := workspace.tensors(self.tensor)) > 1:
             return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
@@ -101,10 +101,12 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         constants = [ref for ref in refs if isinstance(ref.tensor, Tensor)]
         if self.file is None or not self.file.endswith(".npz") or not constants:
             what = f"{len(refs):,} tensors match {visible(self.tensor)}, {len(constants):,} of them constants"
-            raise EditError(f"{name_of(self)}: {what}; name one, or give a .npz file with an array for each")
+            raise EditError(f"{what}; name one, or give a .npz file with an array for each", place=name_of(self))
         array_names = numpy_constants.array_names(workspace.file(self.file))
         if missing := [visible(ref.name) for ref in constants if ref.name not in array_names]:
-            raise EditError(f"{name_of(self)}: {visible(self.file)} has no {listed(missing, 8)}; nothing is changed")
+            raise EditError(
+                f"{visible(self.file)} has no {listed(missing, 8)}; nothing is changed", place=name_of(self)
+            )
         notes: list[str] = []
         for ref in constants:
             one = replace(self, tensor=f"@{ref.address}", file=f"{self.file}:{ref.name}")
@@ -154,12 +156,12 @@ def _numpy_index(picks: Sequence[Pick]) -> tuple[int | slice, ...]:
 
 
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
-    """Change the dtype of a constant, or of all constants that a pattern matches.
+    """Change the dtype of a constant, or of all constants whose names match a wildcard.
 
-    A value that the dtype cannot represent exactly is refused, or with lossy becomes the nearest one. If a node is
-    known to need the old dtype, nothing is changed and the node is named. With a pattern, such as "*", the constants
-    with a wider dtype of the same kind are cast, integers or floats; those stay that are refused, or that would change
-    the dtype of an output of a node.
+    A value that the dtype cannot represent exactly is refused; with `lossy`, it is rounded. If a node is known to need
+    the old dtype, the edit fails and names the node. A wildcard, such as "*", casts the constants with a wider dtype
+    of the same kind (integers or floats), except those that would be refused or would change the dtype of a node
+    output.
     """
 
     group: ClassVar = "constants"
@@ -173,15 +175,15 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     tensor: Annotated[
         str,
         Role("constant"),
-        about("The constant: its name, the output of a Constant, or an address; a pattern for several."),
+        about("The constant: its name, the output of a Constant, or an address; a wildcard for several."),
     ]
     dtype: Annotated[str, Role("dtype"), about("The new dtype, such as float16.")]
-    lossy: Annotated[bool, about("Use the nearest value if the dtype cannot represent one.")] = False
+    lossy: Annotated[bool, about("Round values that the dtype cannot represent exactly.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         kind = _parsed(self.dtype, name_of(self), "dtype")
         if kind.dims is not None:
-            raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
+            raise ParameterError(f"dtype: {visible(self.dtype)} has dims; write the dtype alone", place=name_of(self))
         refs = workspace.tensors(self.tensor)
         if len(refs) == 1:
             return self._one(workspace, kind, *_constant(refs[0], self.tensor, name_of(self)))
@@ -200,11 +202,11 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
             try:
                 notes += self._one(workspace, Kind(dtype, None), ref, tensor, alone=True).notes
             except EditError as error:
-                reasons[ref.address] = error.reason or str(error)
+                reasons[ref.address] = error.sentence
         done = len(fitting) - len(reasons)
         if not done:
-            why = next(iter(reasons.values())) if reasons else f"none of {len(refs):,} that match has a wider dtype"
-            raise EditError(f"{name_of(self)}: no constant can become {DATA_TYPE_NAMES[dtype]}: {why}")
+            why = next(iter(reasons.values()), f"none of {len(refs):,} matching constants has a wider dtype")
+            raise EditError(f"no constant can become {DATA_TYPE_NAMES[dtype]}: {why}", place=name_of(self))
         stay = [f"{len(reasons):,} not cast, such as {next(iter(reasons.values()))}"] if reasons else []
         return Outcome(
             done,
@@ -244,7 +246,7 @@ def _constant(ref: TensorRef, selector: str, edit: str) -> tuple[TensorRef, Tens
         return ref, ref.tensor
     what = "a sparse constant" if isinstance(ref.tensor, SparseTensor) else "not a constant"
     hint = "change other values of a Constant with set-attribute" if ref.tensor is None else "edit it by hand"
-    raise EditError(f'{edit}: "{visible(selector)}" is {what} (@{visible(ref.address, 200)}); {hint}', ref.address)
+    raise EditError(f'"{visible(selector)}" is {what} (@{visible(ref.address, 200)}); {hint}', ref.address, place=edit)
 
 
 def _kind(text: str | None, old: Tensor, edit: str) -> Kind:
@@ -253,7 +255,7 @@ def _kind(text: str | None, old: Tensor, edit: str) -> Kind:
         kind = _parsed(text, edit, "type")
         return kind if kind.dims is not None else Kind(kind.data_type, old.dims)
     if old.data_type not in DATA_TYPE_NAMES or not old.data_type:
-        raise EditError(f"{edit}: the dtype of the constant is not known; give it as type")
+        raise EditError("the dtype of the constant is not known; give it as type", place=edit)
     return Kind(old.data_type, old.dims)
 
 
@@ -261,7 +263,7 @@ def _parsed(text: str, edit: str, parameter: str) -> Kind:
     try:
         return constant_reading.parse_kind(text)
     except (TypeSyntaxError, EncodeError) as error:
-        raise ParameterError(f"{edit}: {parameter}: {error}") from None
+        raise ParameterError(f"{parameter}: {error}", place=edit) from None
 
 
 def _put(
@@ -282,8 +284,7 @@ def _put(
         new = encode()
     except (EncodeError, DecodeError) as error:
         hint = hint if isinstance(error, EncodeError) else ""
-        reason = f"{visible(ref.name)}: {error}{hint}"
-        raise EditError(f"{edit}: {reason}", ref.address, reason=reason) from None
+        raise EditError(f"{visible(ref.name)}: {error}{hint}", ref.address, place=edit) from None
     tensor = replace(
         new.tensor,
         name=old.name,
@@ -301,8 +302,7 @@ def _put(
         types = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
         if alone and (following := types.following()):
             what = f'"{visible(following[0])}" would be {DATA_TYPE_NAMES[tensor.data_type or 0]} as well'
-            reason = f"{visible(ref.name)}: {what}"
-            raise EditError(f"{edit}: {reason}", ref.address, reason=reason)
+            raise EditError(f"{visible(ref.name)}: {what}", ref.address, place=edit)
         types.make(without=(scope, ref.name))
     workspace.replace_record(ref.address, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):

@@ -120,9 +120,7 @@ class Step(Decisions):
         is_live = is_changed or self._is_live(scope, node.input)
         if is_changed and self._consumes_alike(NodeRef(scope, position)):
             is_live = False
-        for child in scope.children:
-            if child.owner is None or child.owner.position != position:
-                continue
+        for child in scope.bodies.get(position, ()):
             self._open_inputs(child, scope, node)
             for place in range(len(child.graph.node)):
                 self._follow(child, place)
@@ -234,15 +232,16 @@ class Step(Decisions):
                 return place not in self._difference.changed[around]
             return twin.initializer(old) is around.initializer(new) and twin.types.get(old) is around.types.get(new)
         known = {**self._whole.types[around], **self.types.get(around, {})}
-        now = known.get(new, around.types.get(new) or self._found.types.get(around.address, {}).get(new))
-        if now is None or may_be_shape(now):
+        newer = known.get(new, around.types.get(new) or self._found.types.get(around.address, {}).get(new))
+        if newer is None or may_be_shape(newer):
             return False
         was = twin.types.get(old) or self._inferred_before.types.get(twin.address, {}).get(old)
-        if was is None or not is_same_type(was, now):
+        if was is None or not is_same_type(was, newer):
             return False
         model_types = self._whole
-        return is_complete(now) or any([
-            _keeps_type(model_types.now, around, old, new, now), _keeps_type(model_types.before, twin, new, old, now)
+        return is_complete(newer) or any([
+            _keeps_type(model_types.now, around, old, new, newer),
+            _keeps_type(model_types.before, twin, new, old, newer),
         ])  # fmt: skip
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
@@ -263,11 +262,13 @@ class Step(Decisions):
         twin = self._difference.twins.get(scope)
         if twin is None:
             return False
-        now = inferred if inferred is not None and has_sizes(inferred) else self._sized.get(scope.address, {}).get(name)
-        if now is None or not is_complete(now):
+        newer = (
+            inferred if inferred is not None and has_sizes(inferred) else self._sized.get(scope.address, {}).get(name)
+        )
+        if newer is None or not is_complete(newer):
             return False
         former = self._sized_before.get(twin.address, {}).get(self._difference.former_name(scope, name))
-        return former is not None and is_same_type(former, now)
+        return former is not None and is_same_type(former, newer)
 
     @cached_property
     def _sized(self) -> Mapping[str, Mapping[str, Type]]:

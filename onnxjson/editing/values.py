@@ -56,7 +56,7 @@ def plain_value(value: object) -> Any:
     # Numbers and arrays of numpy, without an import of it.
     if hasattr(value, "tolist"):
         return plain_value(value.tolist())
-    raise ValueMistakeError(found_words(value), "a number, text, list or object")
+    raise ValueMistakeError(found_words(value), "a number, string, list or object")
 
 
 def _float(value: float) -> float | str:
@@ -67,7 +67,7 @@ def _float(value: float) -> float | str:
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        raise ValueMistakeError(f"the key {found_words(key)}", "keys that are texts")
+        raise ValueMistakeError(f"the key {found_words(key)}", "string keys")
     return key
 
 

@@ -267,11 +267,11 @@ class Workspace:
         """
         before = {scope: scope.graph.node for scope in changes} if made_of is None else made_of
         for scope in sorted(changes, key=lambda each: each.address.count("/"), reverse=True):
-            now = scope.graph.node
+            nodes = scope.graph.node
             followed = {
                 position: new
-                if now[position] is before[scope][position]
-                else _followed(new, before[scope][position], now[position])
+                if nodes[position] is before[scope][position]
+                else _followed(new, before[scope][position], nodes[position])
                 for position, new in changes[scope].items()
             }
             self.replace_nodes(scope, followed)
@@ -370,13 +370,13 @@ def main_scope(index: Index, which: str = "the model") -> Scope:
     return index.main
 
 
-def _followed(new: NodeChange, old: Node, now: Node) -> NodeChange:
+def _followed(new: NodeChange, old: Node, current: Node) -> NodeChange:
     """Return the replacement of a node, with the current subgraphs where it has those of the old node."""
     if new is None:
         return None
     if not isinstance(new, Node):
-        return tuple([_with_graphs(each, old, now) for each in new])
-    return _with_graphs(new, old, now)
+        return tuple([_with_graphs(each, old, current) for each in new])
+    return _with_graphs(new, old, current)
 
 
 def _with_graphs(node: Node, old: Node, now: Node) -> Node:

@@ -199,7 +199,7 @@ def run(
                 if client.scheduler_info(n_workers=-1)["workers"]:
                     seen = time.monotonic()
                 elif time.monotonic() - seen > _SECONDS_WITHOUT_WORKERS:
-                    raise FileError("all workers ended, and no other one came") from None
+                    raise FileError("all workers ended, and no new worker started") from None
             receive(rows)
             done += len(rows)
             failed += sum(row.status == "failed" for row in rows)
@@ -264,7 +264,7 @@ def _do(name: str, work: Work, batch: Sequence[Source], left: int | None) -> lis
 
 
 def _lost(source: Source, command: str, error: Exception) -> Row:
-    reason = "its worker ended twice" if type(error).__name__ == "KilledWorker" else "its worker could not do it"
+    reason = "its worker ended twice" if type(error).__name__ == "KilledWorker" else "its worker failed"
     text = f"{reason}: {visible(str(error), 200)}"
     return Row(model=source.shown, command=command, status="failed", error=text, bytes=source.size)
 
@@ -315,7 +315,7 @@ def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     is_late = seconds >= limits.seconds
     _end(process)
     status = process.returncode
-    reason = f"it was ended after {limits.seconds:g} s (--timeout)" if is_late else _reason(status)
+    reason = f"it was stopped after {limits.seconds:g} s (--timeout)" if is_late else _reason(status)
     return Outcome(code=None, problem=reason, seconds=seconds)
 
 

@@ -166,7 +166,7 @@ def _rows_of(path: Path) -> list[Row]:
         columns = _pyarrow().read_table(path).to_pylist()
         return [msgspec.convert(row | {"report": row["report"] and json.loads(row["report"])}, Row) for row in columns]
     except (OSError, ValueError, LookupError) as error:
-        raise DecodeError(f"{visible(str(path), None)} is no file of results: {visible(str(error), 200)}") from error
+        raise DecodeError(f"{visible(str(path), None)} is not a file of results: {visible(str(error), 200)}") from error
 
 
 def _table(columns: Mapping[str, Sequence[Any]]) -> Any:

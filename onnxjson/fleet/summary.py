@@ -8,8 +8,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from onnxjson.checking.catalogue import RULES
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import counted, visible
+from onnxjson.rendering.ci_reports import rule_text
 from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
 from onnxjson.rendering.markdown_reports import LARGEST, code
 from onnxjson.rendering.tables import size
@@ -26,6 +28,8 @@ _DIFFERENCES: Final = (_WRITTEN, "changed", "removed", "added", "moved", _OUTSID
 
 _EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
 """The hashes of a fingerprint; only those that several models share are shown."""
+
+_MESSAGES: Final = {rule.code: rule_text(rule) for rule in RULES}
 
 
 class Group(NamedTuple):
@@ -131,7 +135,10 @@ def _sizes(row: Row) -> tuple[int, int, int, int]:
 
 def _sizes_text(nodes: int, nodes_after: int, before: int, after: int) -> str:
     counts = f"nodes {nodes:,} -> {nodes_after:,}, " if nodes or nodes_after else ""
-    return f"{counts}{size(before)} -> {size(after)}"
+    if before == after:
+        return f"{counts}{size(after)} as before"
+    difference = f" ({after - before:+,} bytes)" if size(before) == size(after) else ""
+    return f"{counts}{size(before)} -> {size(after)}{difference}"
 
 
 def _worst(output: dict[str, Any]) -> float:
@@ -160,7 +167,7 @@ def _facts(report: Any) -> Iterator[tuple[str, Iterable[str]]]:
             yield "matches", sorted({str(each.get("rule") or "models with a match") for each in report})
         codes = {str(each["code"]) for each in report if isinstance(each, dict) and "code" in each}
         if codes:
-            yield "findings", sorted(codes)
+            yield "findings", [f"{code}  {_MESSAGES[code]}" if code in _MESSAGES else code for code in sorted(codes)]
 
 
 def _groups(found: dict[str, list[str]], least: int = 1) -> tuple[Group, ...]:
@@ -178,7 +185,8 @@ def _sections(summary: Summary) -> Iterator[tuple[str, str, str, Sequence[Group]
     """Name, title, heading of the numbers, and rows of each table."""
     yield "failures", "failures", "models", summary.failures
     for name, groups in summary.differences.items():
-        yield name, f"{counted(len(groups), 'model')} {name}", "outputs" if "output" in name else "changes", groups
+        heading = ("outputs" if "output" in name else "changes") if any(each.number for each in groups) else ""
+        yield name, f"{counted(len(groups), 'model')} {name}", heading, groups
     for name, groups in summary.tables.items():
         yield name, _EQUAL.get(name, name), "models", groups
 

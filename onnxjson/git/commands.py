@@ -55,6 +55,11 @@ _SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
 class CommandError(Exception):
     """git failed; the text is its error message, on one line and made visible."""
 
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        """Its exit code; 0 if it did not end."""
+
 
 class Git:
     """git, started in one folder.
@@ -96,7 +101,8 @@ class Git:
         if process.returncode:
             text = " ".join(message.decode("utf-8", "replace").split())
             _raise_if_unusable(text, self.folder)
-            raise CommandError(visible(text or f"git ends with {process.returncode}", _ERROR_LENGTH))
+            shown = visible(text or f"git exited with {process.returncode}", _ERROR_LENGTH)
+            raise CommandError(shown, process.returncode)
         return printed
 
     def line(self, *arguments: bytes | str, seconds: float | None = None) -> bytes:

@@ -323,11 +323,11 @@ def _settings(place: InstallTarget, settings: dict[str, str], python: str) -> Ob
     other = [key for key in settings if settings[key] != wanted[key]]
     again = f"; onnxjson git install --{place.scope} writes them again"
     if missing:
-        return Observation(False, f"of the {place.scope} settings of git {', '.join(missing)} are missing{again}")
+        return Observation(False, f"git lacks {place.scope} settings: {', '.join(missing)}{again}")
     if any(key.endswith(".recursive") for key in other):
         named = ", ".join(f"{key} = {visible(settings[key])}" for key in other if key.endswith(".recursive"))
-        what = f"the {place.scope} settings of git are of an earlier version: with {named}"
-        return Observation(False, f"{what} a merge of histories that cross can undo a revert{again}")
+        what = f"the {place.scope} settings of git are from an earlier version: with {named},"
+        return Observation(False, f"{what} a criss-cross merge can undo a revert{again}")
     if other:
         what = f"the {place.scope} settings of git start another Python or are of another version"
         return Observation(False, f"{what}: {', '.join(other)}{again}")

@@ -210,7 +210,7 @@ def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | N
     try:
         return files.load(called(side.path, name), bind=False, conflicted=conflicted)
     except OnnxJsonError as error:
-        error.args = (f"{side.name} cannot be merged: {error}",)
+        error.add_place(f"{side.name} cannot be merged")
         raise
 
 

@@ -25,8 +25,8 @@ from onnxjson.model.walking import tensors_of
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import files, weights
 from onnxjson.storage.external import location_parts
-from onnxjson.storage.external_files import locations
 from onnxjson.storage.identity import sha256_of
+from onnxjson.storage.named_files import locations
 
 __all__ = ["Checkout", "is_revision_spec", "open_revision"]
 
@@ -226,6 +226,7 @@ def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
         return text.replace(model, shown).replace(folder, "")
 
     error.args = tuple(renamed(each) if isinstance(each, str) else each for each in error.args)
+    error.places = tuple(map(renamed, error.places))
     if isinstance(error, DecodeError | EncodeError):
         error.findings = tuple(
             msgspec.structs.replace(finding, message=renamed(finding.message), file=spec if finding.file else "")

@@ -247,9 +247,11 @@ def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) 
     }
     now = _imports(merged.model, {place: address.rpartition("/")[0] for place, address in functions.items()})
     for address in before:
-        then, versions = [each.get(address, {}) for each in (ours, theirs)], now.get(address, {})
+        imported, versions = [each.get(address, {}) for each in (ours, theirs)], now.get(address, {})
         differing = {
-            domain for domain, version in versions.items() if any(each.get(domain, version) != version for each in then)
+            domain
+            for domain, version in versions.items()
+            if any(each.get(domain, version) != version for each in imported)
         }
         by_domain: dict[str, Keys] = {}
         for ref in merged.node_refs if differing else ():
@@ -258,7 +260,7 @@ def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) 
                 continue
             at, key = origins.of_node(ref)
             for number, side in enumerate(sides):
-                was, is_now = then[number].get(domain), versions[domain]
+                was, is_now = imported[number].get(domain), versions[domain]
                 is_its = _added_by(key) == number if at is None else _changes_meaning(side.changes, at)
                 if is_its and was is not None and was != is_now and _is_redefined(ref.node, was, is_now):
                     by_domain.setdefault(domain, []).append(at or key or address)

@@ -61,7 +61,7 @@ def merge(base: Model | str | Path | None, ours: Model | str | Path, theirs: Mod
             the same.
 
     Raises:
-        ChangedUnderneathError, FileError: the payloads in a file cannot be read any more.
+        ChangedUnderneathError, FileError: a file that contains tensors can no longer be read.
         MissingInputError, AccessDeniedError, DecodeError, LimitError: a file cannot be read as a model.
     """
     base = None if base is None else model_and_file(base)[0]
@@ -175,7 +175,7 @@ def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged
         OnnxJsonError: see `merge`.
     """
     if not ours.is_clean and not theirs.is_clean:
-        raise ConflictError("both sides have conflicts of other merges", (*ours.conflicts, *theirs.conflicts))
+        raise ConflictError("both sides have conflicts of earlier merges", (*ours.conflicts, *theirs.conflicts))
     sides = _resolutions(ours), _resolutions(theirs)
     results = [merge(*each) for each in product(_bases(base), *sides)]
     for result in results:

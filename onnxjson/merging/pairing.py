@@ -74,7 +74,7 @@ class GraphMatch:
     def _prefer_names(self) -> None:
         """Pair a node with the one that has its name if that is at least as similar as its counterpart."""
         base, target = self.base, self.target
-        owners = {child.owner.position for child in base.children if child.owner is not None}
+        owners = base.bodies
         for position, partner in enumerate(self.target_of):
             node = base.graph.node[position]
             name = node.output[0] if node.output else ""

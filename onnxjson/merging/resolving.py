@@ -40,7 +40,7 @@ def resolve(
     Raises:
         SelectorError: no conflict has one of the ids.
         ConflictError: a slot was edited since the merge; there is no base; or the base consumes values that nothing
-            produces any more.
+            produces any longer.
     """
     resolved = _resolved(model, conflicts, choice, ids)
     if choice == "base":
@@ -361,7 +361,7 @@ def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) ->
     if missing:
         names = listed([f'"{visible(name)}"' for name in missing], _SHOWN)
         raise ConflictError(
-            f"the base consumes {names}, which nothing produces any more: the producer was removed without a conflict; "
+            f"the base consumes {names}, which nothing produces: the producer was removed without a conflict; "
             "choose --ours or --theirs, or restore all of the base: git checkout-index -f --stage=1 -- FILE"
         )
 

@@ -104,8 +104,8 @@ def text_mistakes(node: Node, opset: int) -> Iterator[tuple[Attribute, str, str]
         texts = [_decoded(each) for each in stored]
         name = visible(attribute.name or "")
         if None in texts:
-            hint = "in proto-JSON, bytes such as a text are written in base64"
-            yield attribute, f'the attribute "{name}" of {shown} is not a text in UTF-8', hint
+            hint = "in proto-JSON, write bytes such as strings in base64"
+            yield attribute, f'the attribute "{name}" of {shown} is not valid UTF-8', hint
             continue
         accepted = accepted_texts(domain, op_type, attribute.name or "", opset)
         for text in texts if accepted else ():

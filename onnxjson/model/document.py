@@ -120,12 +120,12 @@ class ValueInfo(Record, frozen=True, gc=False):
 
     @property
     def dtype(self) -> str | None:
-        """The data type of a tensor, such as "float32"; None if none is stated."""
+        """The data type of a tensor, such as "float32"; None if it is not declared."""
         return None if self.type is None else self.type.dtype
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions of a tensor: sizes, names, or None; None if none are stated."""
+        """The dimensions of a tensor: sizes, names, or None; None if the shape is not declared."""
         return None if self.type is None else self.type.shape
 
 

@@ -253,9 +253,9 @@ def read_varints(data: bytes, signed: bool) -> list[int]:
             continue
         shift += 7
         if shift > 63:
-            raise WireError("a number runs on for more than ten bytes", offset - 9)
+            raise WireError("a varint has more than ten bytes", offset - 9)
     if shift:
-        raise WireError("a run of numbers ends within a number", len(data))
+        raise WireError("a packed field ends within a number", len(data))
     return values
 
 

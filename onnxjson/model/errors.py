@@ -2,14 +2,14 @@
 
 ::
 
-    OnnxJsonError                  65  anything below; catch this one
-    ├── DecodeError                65  text or bytes are not a model       .findings
-    │   └── WireError              65  bytes that no protobuf writer made  .offset
-    ├── EncodeError                65  a form cannot represent a model, such as proto-JSON        .findings
+    OnnxJsonError                  65  base class of all errors below
+    ├── DecodeError                65  the text or bytes are not a model       .findings
+    │   └── WireError              65  the bytes are not valid protobuf  .offset
+    ├── EncodeError                65  a format, such as proto-JSON, cannot represent a model        .findings
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot be applied                 .address, .position
-    │   ├── BrokenNodesError       65  after an edit, nodes could not have the shapes that they compute    .address
-    │   ├── UnloadableError        65  onnxruntime loads a model before a change, and not after it    .address
+    │   ├── BrokenNodesError       65  an edit would leave nodes with incompatible shapes    .address
+    │   ├── UnloadableError        65  onnxruntime loads a model before a change, but not after it    .address
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
     ├── DifferenceError             1  a changed model has different results
     ├── ConflictError              16  a file contains merge conflicts          .conflicts
@@ -21,15 +21,16 @@
     │   └── AddressError            2  an address without an element
     ├── LimitError                 71  too deep, too big, too many
     ├── OutputError                73  a file cannot be written, or already exists
-    ├── FileError                  74  the system could not read or write
+    ├── FileError                  74  reading or writing a file failed
     ├── ChangedUnderneathError     75  a file changed after it was opened
     ├── WorkerError                76  native analysis crashed, hung or ran out of memory
     │   ├── EvaluationError        76  no engine runs a model, or it fails on its inputs
     │   └── PassError              76  a pass failed, or its result is not a model  .name, .printed
-    ├── AccessDeniedError          77  the system forbids it
-    └── UntrustedError             78  a location that leaves the model's folder, a link
+    ├── AccessDeniedError          77  permission denied
+    └── UntrustedError             78  a location outside the model's folder, or a link
 
-The number is the exit code of the command line. A message states what is wrong, where, and what to do.
+The number is the exit code of the command line. A message states what is wrong, where, and what to do; `str` composes
+it from these parts.
 
 `Finding` is the one type for everything that a reader, a checker or native analysis reports about a model. Codes are
 stable; docs/findings.md lists them.
@@ -46,7 +47,7 @@ Severity = Literal["error", "warning"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, or suspicious."""
+    """An error, or a warning about something suspicious."""
 
     severity: Severity
     code: str
@@ -83,6 +84,27 @@ class OnnxJsonError(Exception):
 
     exit_code: ClassVar[int] = 65
 
+    def __init__(self, sentence: str = "", *, place: str = "", hint: str = "") -> None:
+        super().__init__(sentence)
+        self.places: tuple[str, ...] = (place,) if place else ()
+        """Where it is, the outermost first, such as a file and the name of an edit, unless the sentence states that."""
+        self.hint = hint
+        """What to do; "" if the sentence states that."""
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        text = ": ".join([*self.places, self.sentence])
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def add_place(self, place: str) -> None:
+        """Let the message begin with a place around the others, unless it does."""
+        if self.places[:1] != (place,):
+            self.places = (place, *self.places)
+
 
 class DecodeError(OnnxJsonError):
     """Text or bytes are not a model; ``findings`` has every reason."""
@@ -116,11 +138,9 @@ class PatchError(OnnxJsonError):
     """A patch does not fit a model, or two patches do not follow each other."""
 
     def __init__(
-        self, message: str, address: str = "", expected: object = None, actual: object = None, *, reason: str = ""
+        self, sentence: str, address: str = "", expected: object = None, actual: object = None, *, place: str = ""
     ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        """Where, and what is there, without the beginning of the message; "" in an error about another one."""
+        super().__init__(sentence, place=place)
         self.address = address
         """Where, in the model or in the base of the second patch."""
         self.expected = expected
@@ -132,13 +152,11 @@ class PatchError(OnnxJsonError):
 class EditError(OnnxJsonError):
     """An edit cannot be applied; the model is unchanged."""
 
-    def __init__(self, message: str, address: str = "", position: int | None = None, *, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason
-        """The message without the name of the edit and without advice, if it is known alone."""
+    def __init__(self, sentence: str, address: str = "", *, place: str = "", hint: str = "") -> None:
+        super().__init__(sentence, place=place, hint=hint)
         self.address = address
         """Address in the model before the edit."""
-        self.position = position
+        self.position: int | None = None
         """Position among several edits, from 0."""
 
 
@@ -147,7 +165,7 @@ class BrokenNodesError(EditError):
 
 
 class UnloadableError(EditError):
-    """onnxruntime loads a model before a change, and not after it."""
+    """onnxruntime loads a model before a change, but not after it."""
 
     option: ClassVar[str] = "--unloadable"
     """The option of commands that write such a model anyway."""

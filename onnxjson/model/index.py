@@ -10,7 +10,7 @@ order inputs, initializers, nodes; an undefined name has uses and no definition.
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 from weakref import WeakValueDictionary
@@ -196,7 +196,7 @@ class Index:
 
     @staticmethod
     def defining_scope(scope: Scope, name: str) -> Scope | None:
-        """Return the graph that defines a name which is used in `scope`, or None for an undefined name."""
+        """Return the graph that defines a name that is used in `scope`, or None for an undefined name."""
         return scope if scope.defines(name) else next((each for each in scope.chain() if each.defines(name)), None)
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
@@ -223,17 +223,15 @@ class Index:
         return positions
 
     @staticmethod
-    def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
+    def ancestors(scope: Scope, names: Iterable[str]) -> set[int]:
         """Return the positions of the nodes of one graph from which values are computed.
 
-        Values that subgraphs of a node capture count as its inputs. The search ends at the values of `stop`,
-        even if they are among `names`.
+        Values that subgraphs of a node capture count as its inputs.
         """
         positions: set[int] = set()
         pending = list(names)
         while pending:
-            name = pending.pop()
-            position = scope.producer_position(name) if name not in stop else None
+            position = scope.producer_position(pending.pop())
             if position is not None and position not in positions:
                 positions.add(position)
                 pending += consumed_names(scope.graph.node[position])
@@ -252,7 +250,7 @@ class Index:
 
     @staticmethod
     def type_of(scope: Scope, name: str) -> Type | None:
-        """Return the type that the model states for a value which is used in `scope`, or None."""
+        """Return the declared type of a value that is used in `scope`, or None."""
         for enclosing in scope.chain():
             if (found := enclosing.types.get(name)) is not None:
                 return found

@@ -91,7 +91,7 @@ ANALYSIS_SECONDS: Final = 30.0
 """Maximum seconds of an analysis by onnx: checker, shape inference, version converter or inliner."""
 
 ANALYSIS_PROCESSOR_SECONDS: Final = 20
-"""Maximum seconds of processor time of such an analysis."""
+"""Maximum seconds of CPU time of such an analysis."""
 
 ANALYSIS_BYTES: Final = 2 << 30
 """Maximum bytes of address space of such an analysis; for bigger models, 4 times the size of the model."""

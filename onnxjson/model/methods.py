@@ -189,7 +189,7 @@ class ModelMethods(Tabular):
         return onnxjson.Editor(self, is_fixed=True).node(selector)
 
     def tensor(self: Any, selector: str) -> "onnxjson.TensorPlace":
-        """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
+        """Return the only tensor that a selector finds: an initializer, input, node output, or other constant.
 
         Raises:
             SelectorError, LimitError: see `select`; or it finds several tensors.
@@ -203,7 +203,7 @@ class ModelMethods(Tabular):
 
     @property
     def inputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The inputs that a run needs: those of the main graph without an initializer of their name."""
+        """The inputs that a run needs: those of the main graph that have no initializer."""
         constants = self.initializers
         return () if self.graph is None else tuple([each for each in self.graph.input if each.name not in constants])
 
@@ -243,7 +243,7 @@ class ModelMethods(Tabular):
         return onnxjson.find(self, pattern)
 
     def rename(self: Any, name: str, to: str) -> "onnxjson.Model":
-        """Return the model with a value, node, dimension or key of metadata renamed, with all references to it.
+        """Rename a value, node, dimension or metadata key, with all references to it; return the changed model.
 
         Raises:
             SelectorError: nothing has that name, or things of several kinds have it.
@@ -307,7 +307,7 @@ class Reported(Tabular):
     __slots__ = ()
 
     verdict_name: ClassVar = ""
-    """What says whether the result is good, for the error of ``bool(result)``."""
+    """The property that states whether the result is good; ``bool(result)`` raises an error that names it."""
 
     def __bool__(self) -> bool:
         """Refuse an answer: is a result true if it is there, or if it is good?
@@ -316,6 +316,19 @@ class Reported(Tabular):
             TypeError: always; it names the property to ask.
         """
         raise TypeError(f"a {type(self).__name__} is neither true nor false; use {self.verdict_name}")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Raise the AttributeError of a name that a result does not have; it says what is meant."""
+            kind = type(self)
+            near = suggest(name, [each for each in dir(self) if not each.startswith("_")])
+            hint = f"; {near}" if near and not name.startswith("_") else ""
+            if hasattr(kind, f"to_{name}"):
+                hint = f"; write .to_{name}()"
+            elif name in ("print", "show", "text"):
+                hint = "; write print(" + ("result.to_markdown())" if hasattr(kind, "to_markdown") else "result)")
+            raise AttributeError(f"a {kind.__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def to_json(self) -> str:
         """Return the JSON text that the command prints."""

@@ -190,10 +190,13 @@ class FileSlice(Payload):
         """The file, without links; None if another one has its name by now, or it was changed."""
         try:
             path = self._source.path.resolve()
-            now, opened = path.stat(), self._source.status
+            status, opened = path.stat(), self._source.status
         except OSError:
             return None
-        same = os.path.samestat(now, opened) and (now.st_size, now.st_mtime_ns) == (opened.st_size, opened.st_mtime_ns)
+        same = os.path.samestat(status, opened) and (status.st_size, status.st_mtime_ns) == (
+            opened.st_size,
+            opened.st_mtime_ns,
+        )
         return path if same else None
 
     def chunks(self) -> Iterator[bytes]:

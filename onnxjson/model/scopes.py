@@ -134,6 +134,15 @@ class Scope:
         return self if self.owner is None else self.owner.scope.root
 
     @cached_property
+    def bodies(self) -> dict[int, list["Scope"]]:
+        """The graphs in the attributes of a node, by its position."""
+        bodies: dict[int, list[Scope]] = {}
+        for child in self.children:
+            if child.owner is not None:
+                bodies.setdefault(child.owner.position, []).append(child)
+        return bodies
+
+    @cached_property
     def inputs(self) -> dict[str, int]:
         """Inputs: name -> position."""
         graph = self.graph

@@ -337,7 +337,7 @@ class _Checker:
         for position, imported in enumerate(imports):
             domain = plain_domain(imported.domain)
             if domain in known:
-                message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
+                message = f'{owner} already has an opset_import for the domain "{visible(domain)}"'
                 hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
                 self._add("duplicate-opset", f"{address}/opset_import/{position}", message, hint)
             known.setdefault(domain, imported.version)

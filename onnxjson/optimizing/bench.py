@@ -186,7 +186,7 @@ class Bench:
         for number, subject in enumerate(self._subjects):
             whole = InternalizedModel(subject.model, subject.folder or Path()).model
             self._stages[number, ()] = stage_of(whole)
-        for entry in self._announced("making variants"):
+        for entry in self._announced("creating variants"):
             try:
                 stage = self._stage(entry.subject, entry.variant.steps)
             except OnnxJsonError as error:

@@ -226,7 +226,7 @@ def optimize(
         parts: whether to run each optimizer once more, part by part, so that the trace distinguishes its rules.
         keep_going: whether to skip passes that fail; their steps have the reason.
         unloadable: whether to accept a result that onnxruntime no longer loads, which otherwise is a failure.
-        trust: whether your own Python code runs outside of the box.
+        trust: whether your own Python code runs outside the sandbox.
         timeout: time limit of one pass, in seconds.
 
     Raises:

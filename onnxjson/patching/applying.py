@@ -363,8 +363,8 @@ def inapplicable(address: str, reason: str) -> PatchError:
 
 
 def _not_fitting(address: str, text: str, expected: object = None, actual: object = None) -> PatchError:
-    reason = f"{show_address(address)}: {text}"
-    return PatchError(f"the patch does not fit: {reason}", address, expected, actual, reason=reason)
+    sentence = f"{show_address(address)}: {text}"
+    return PatchError(sentence, address, expected, actual, place="the patch does not fit")
 
 
 def show_address(address: str) -> str:

@@ -20,7 +20,7 @@ from onnxjson.patching.listing import AddressMap, operations, units
 
 
 class Patch(PatchRecord, frozen=True):
-    """An exact, invertible change of a model that can be stored. Equal patches do the same to the same base."""
+    """An exact, invertible change of a model, which can be stored. Equal patches change a base in the same way."""
 
     @classmethod
     def between(
@@ -41,7 +41,7 @@ class Patch(PatchRecord, frozen=True):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The change as a flat list of operations in the order of the base; all of them happen at once."""
+        """The change as a flat list of operations in the order of the base; all of them apply at once."""
         return tuple(operations(self.root))
 
     def units(self) -> Iterator[Unit]:
@@ -90,8 +90,8 @@ class Patch(PatchRecord, frozen=True):
             try:
                 root = compose(Model, self.root, following.root)
             except PatchError as error:
-                message = f"the second patch does not follow the first: {error.reason}"
-                raise PatchError(message, error.address, error.expected, error.found) from None
+                error.places = ("the second patch does not follow the first",)
+                raise
         external = [file for file in self.external if file.side == "base"]
         external += [file for file in following.external if file.side == "target"]
         return Patch(root, base=self.base, target=target, external=tuple(external))
@@ -198,7 +198,7 @@ def external_files(
     model: Model, path: Path, side: str, known: tuple[ExternalFile, ...] = ()
 ) -> tuple[ExternalFile, ...]:
     """Return the external files of one side, next to its model, each with its SHA-256; `known` are in that folder."""
-    from onnxjson.storage.external_files import locations
+    from onnxjson.storage.named_files import locations
 
     hashes = {each.location: each.sha256 for each in known}
     found = [(each, hashes.get(each) or _sha256_of_file(each, path.parent, path)) for each in locations(model)]

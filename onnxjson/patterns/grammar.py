@@ -238,7 +238,7 @@ class _Parser(Scanner):
             return self._list()
         if kind in ("word", "text"):
             return Text(self._string())
-        self.fail("*, $name, a number, a text or a list")
+        self.fail("*, $name, a number, a string or a list")
 
     def _bound(self) -> Bound:
         is_constant = self.take() == "?"
@@ -256,7 +256,7 @@ class _Parser(Scanner):
             return self._number()
         if self.token.kind in ("word", "text"):
             return self._string()
-        self.fail("*, a number or a text")
+        self.fail("*, a number or a string")
 
     def _condition(self, names: dict[str, bool]) -> Condition:
         function = ""
@@ -350,7 +350,7 @@ class _Parser(Scanner):
         try:
             return text if kind == "word" else str(json.loads(text))
         except ValueError:
-            self.fail("a text in the syntax of JSON", at=start, instead=text)
+            self.fail("a string in JSON syntax", at=start, instead=text)
 
     def _count(self) -> int:
         if not self.token.text.isdecimal() or len(self.token.text) > _DIGITS:

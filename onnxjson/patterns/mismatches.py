@@ -62,7 +62,7 @@ class Conditions:
             is_same = bound == bindings.get(wanted.name)
             if is_same == (condition.comparison == "="):
                 return None
-            return f'${condition.name} is "{visible(bound.name)}", the pattern needs {condition}'
+            return f'${condition.name} is "{visible(bound.name)}"; the pattern needs {condition}'
         if isinstance(wanted, Number) and not condition.function:
             elements = self._literals.elements(bound)
             if elements is not None or condition.comparison not in ("=", "!="):
@@ -91,7 +91,7 @@ class Conditions:
             uses = self._index.consumers(bound.scope, bound.name)
             places = [f'"{visible(_user(use.scope, use.position))}"' for use in uses]
             text = f"{counted(len(uses), 'user')} ({listed(places)})" if uses else "0 users"
-        return f'{condition.function} of "{visible(bound.name)}" is {text}, the pattern needs {condition}'
+        return f'{condition.function} of "{visible(bound.name)}" is {text}; the pattern needs {condition}'
 
     def _compared(self, condition: Condition, wanted: Number, bound: Value, elements: Sequence[Any]) -> str | None:
         """Compare a constant with a number."""
@@ -101,7 +101,7 @@ class Conditions:
             number = elements[0] if len(elements) == 1 else None
             holds = isinstance(number, int | float) and _COMPARE[condition.comparison](number, wanted.value)
         text = self._literals.text(bound) or "not a constant"
-        return None if holds else f'"{visible(bound.name)}" is {text}, the pattern needs {condition}'
+        return None if holds else f'"{visible(bound.name)}" is {text}; the pattern needs {condition}'
 
     def _produced(self, condition: Condition, bound: Value) -> str | None:
         assert isinstance(condition.wanted, Text | Number | Elements)
@@ -178,21 +178,21 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
         source = "is not defined"
     else:
         source = "is an input" if name in scope.inputs else "is a constant"
-    return f'"{visible(name)}" {source}, the pattern needs {operators(want)}'
+    return f'"{visible(name)}" {source}; the pattern needs {operators(want)}'
 
 
 def between(producer: NodeRef | None, user: NodeRef | None, nodes: Sequence[NodeRef]) -> str:
     """Nodes are between two that the pattern has next to each other; the one nearest to the user comes first."""
     ends = " and ".join([called(ref) for ref in (producer, user) if ref is not None])
-    return f"between {ends}: {' and '.join(map(called, reversed(nodes)))}, the pattern has nothing there"
+    return f"between {ends}: {' and '.join(map(called, reversed(nodes)))}; the pattern has nothing there"
 
 
 def nothing_between(producer: NodeRef | None, name: str, user: NodeRef | None, want: Call) -> str:
     """A node of the pattern is missing between two others."""
     source = f'"{visible(name)}"' if producer is None else called(producer)
     if user is None:
-        return f"after {source}: nothing, the pattern needs {operators(want)}"
-    return f"between {source} and {called(user)}: nothing, the pattern needs {operators(want)}"
+        return f"after {source}: nothing; the pattern needs {operators(want)}"
+    return f"between {source} and {called(user)}: nothing; the pattern needs {operators(want)}"
 
 
 def other_operator(ref: NodeRef, want: Call) -> str:
@@ -202,17 +202,17 @@ def other_operator(ref: NodeRef, want: Call) -> str:
 
 def other_output(ref: NodeRef, output: int, want: Call) -> str:
     """Another output of a node is used."""
-    return f"output {output} of {called(ref)} is used, the pattern needs output {want.output}"
+    return f"output {output} of {called(ref)} is used; the pattern needs output {want.output}"
 
 
 def no_input(ref: NodeRef, slot: int, want: ValuePattern) -> str:
     """A node has fewer inputs."""
-    return f"{called(ref)} has no input {slot}, the pattern needs {want}"
+    return f"{called(ref)} has no input {slot}; the pattern needs {want}"
 
 
 def not_constant(want: Bound, value: Value) -> str:
     """A value is no constant."""
-    return f'"{visible(value.name)}" is not a constant, the pattern needs one ({want})'
+    return f'"{visible(value.name)}" is not a constant; the pattern needs one ({want})'
 
 
 def two_values(want: Bound, before: Value | Attribute, value: Value) -> str:
@@ -223,13 +223,13 @@ def two_values(want: Bound, before: Value | Attribute, value: Value) -> str:
 def more_inputs(ref: NodeRef, given: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
-    return f'{called(ref)} has {counted(given, "input")}, the pattern mentions {mentioned} ("..." matches others)'
+    return f'{called(ref)} has {counted(given, "input")}; the pattern mentions {mentioned} ("..." matches others)'
 
 
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
     """An input is not a constant, or has other elements."""
     what = f'"{visible(name)}"' if found is None else found
-    return f"input {slot} of {_node(node)} is {what}, the pattern needs {want}"
+    return f"input {slot} of {_node(node)} is {what}; the pattern needs {want}"
 
 
 def no_path(want: Path, name: str) -> str:
@@ -248,7 +248,7 @@ def attribute_differs(ref: NodeRef, name: str, attribute: Attribute | None, want
         return f"{called(ref)} has no attribute {visible(name)}"
     text = attribute_text(attribute)
     shown = "another value" if text is None or isinstance(value_of(attribute), bytes) else visible(text)
-    return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"
+    return f"{visible(name)} of {called(ref)} is {shown}; the pattern needs {want}"
 
 
 def imported_versions(model: Model) -> dict[str, int]:
@@ -306,10 +306,10 @@ def _counts(call: Call, rows: Sequence[OperatorRow]) -> Iterator[str]:
     given = max([place for place, each in enumerate(call.inputs or (), 1) if not isinstance(each, Anything)], default=0)
     if call.inputs is not None and len(call.inputs) < least and not call.is_open:
         shell = "" if call.inputs else "; in a shell, single quotes keep $names"
-        there = f"{operators(call)} has at least {counted(least, 'input')}, the pattern has {len(call.inputs)}"
+        there = f"{operators(call)} has at least {counted(least, 'input')}; the pattern has {len(call.inputs)}"
         yield f'{there}; "..." matches further inputs{shell}'
     elif given > most:
-        yield f"{operators(call)} has at most {counted(most, 'input')}, the pattern has {given}"
+        yield f"{operators(call)} has at most {counted(most, 'input')}; the pattern has {given}"
     if call.output >= max(outputs):
         yield f"{operators(call)} has no output {call.output}; outputs are counted from 0"
 

@@ -57,7 +57,7 @@ _QUOTED: Final = re.compile(r' ?"(?:[^"\\]|\\.)*"')
 
 
 class Miss(NamedTuple):
-    """A place that nearly matches, and how many others differ alike."""
+    """A place that nearly matches, and the other places with the same differences."""
 
     root: NodeRef
     """The node that would be the last one of a match."""
@@ -99,20 +99,20 @@ def nearest_misses(
     most: int = 10,
     stopped: Callable[[str], None] | None = None,
 ) -> list[Miss]:
-    """Return the places that nearly match a pattern, the nearest first, one of those that differ alike.
+    """Return the places that nearly match a pattern, nearest first; only one of those with the same differences.
 
-    A place is near if little differs, and many calls of the pattern match. Nodes of matches are not near.
+    A place is near if few things differ and many calls of the pattern match. Nodes of full matches are left out.
 
     Args:
         model: the model.
         pattern: a pattern or its text.
-        at: consider these nodes as last nodes only; None for all.
+        at: consider only these nodes as last nodes; None for all.
         tolerance: see `find`.
-        most: number of places.
-        stopped: called with the reason, if the search ends before all places are compared.
+        most: maximum number of places.
+        stopped: a function that is called with the reason if the search ends before all places are compared.
 
     Raises:
-        SelectorError: the pattern is misspelled.
+        SelectorError: the pattern is not valid.
     """
     index = index_of(model)  # kept here, so that all parts of the search have the same one
     nodes = Nodes(model, index, tolerance)
@@ -269,7 +269,7 @@ class _Places:
             if best is None or cost < best[0]:
                 best = cost, differences, matched, tried, ref
         if best is None:
-            return [_Difference(f"no other node fits {call}", first.address, NODE)], 0
+            return [_Difference(f"no other node matches {call}", first.address, NODE)], 0
         names.update(best[3])
         taken.append(best[4])
         return best[1], best[2]

@@ -90,7 +90,7 @@ class NamePattern:
         except TimeoutError:
             raise LimitError(
                 f"re:{visible(self._compiled.pattern)} takes more than {limits.PATTERN_SECONDS:g} seconds on the names "
-                "of this model; write an expression with fewer repeats in repeats"
+                "of this model; write an expression with fewer nested repeats"
             ) from None
         finally:
             self._seconds_left -= time.thread_time() - start
@@ -156,7 +156,7 @@ class TensorRef:
 
     name: str
     address: str
-    """The address of the constant if there is one, else of the input or of the output of a node."""
+    """The address of the constant if there is one, else of the input or node output."""
     tensor: Tensor | SparseTensor | None
     """The constant; None for other values."""
     scope: Scope | None

@@ -133,8 +133,10 @@ SHIPPED = Path(__file__).parent / "rules"
 class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an outline shows instead of the nodes of a match."""
 
-    name: Annotated[str, Meta(description='What it is called, such as LayerNorm; "" if it changes nothing.')]
-    operands: Annotated[tuple[str, ...], Meta(description="The names of the pattern that are its operands.")] = ("x",)
+    name: Annotated[str, Meta(description='Name of the block, such as LayerNorm; "" if it changes nothing.')]
+    operands: Annotated[tuple[str, ...], Meta(description="Names of the pattern that are operands of the block.")] = (
+        "x",
+    )
     keywords: Annotated[
         dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
     ] = {}
@@ -144,19 +146,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One rule."""
 
     format: Literal["onnxjson-rule/1"] = "onnxjson-rule/1"
-    id: Annotated[str, Meta(description="A short name, such as gelu-erf.")]
+    id: Annotated[str, Meta(description="Short name of the rule, such as gelu-erf.")]
     message: Annotated[str, Meta(description="What a match means, in one sentence.")]
     severity: Literal["error", "warning", "info"] = "info"
     pattern: Annotated[
         str | tuple[Block, ...], Meta(description="The pattern, see `onnxjson find`, or blocks of nodes.")
     ]
-    where: Annotated[str, Meta(description="Conditions, as after where in a pattern.")] = ""
+    where: Annotated[str, Meta(description="Conditions, as after `where` in a pattern.")] = ""
     replacement: Annotated[
-        str | tuple[Block, ...] | None, Meta(description="What `replace-pattern` replaces a match with.")
+        str | tuple[Block, ...] | None, Meta(description="Replacement of a match, for `replace-pattern`.")
     ] = None
     block: Annotated[NamedBlock | None, Meta(description="How `show --outline` writes a match.")] = None
     note: Annotated[str, Meta(description="When the rule applies, and when it does not.")] = ""
-    url: Annotated[str, Meta(description="Where the pattern comes from.")] = ""
+    url: Annotated[str, Meta(description="Source of the pattern.")] = ""
 
     @property
     def pattern_text(self) -> str:
@@ -189,11 +191,6 @@ def read_rules(path: Path) -> list[Rule]:
             called = visible(str(path), None)
             raise DecodeError(f"{called}: {count} rules have the id '{visible(name)}'; rename them")
     return rules
-
-
-def rule_bytes(rule: Rule) -> bytes:
-    """Return the text of a rule, as it is stored."""
-    return msgspec.json.format(msgspec.json.encode(rule)) + b"\n"
 
 
 def _read(path: Path) -> Rule:

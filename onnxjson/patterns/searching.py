@@ -26,13 +26,13 @@ def find(
     Args:
         model: the model.
         pattern: a pattern or its text.
-        overlapping: also return matches that share nodes, constants apart, with an earlier one.
-        tolerance: relative difference up to which numbers of floating point are equal.
-        index: the index of the model whose nodes the matches name; that of `Model.index` by default.
+        overlapping: also return matches that share nodes other than constants with an earlier one.
+        tolerance: relative difference up to which floating-point numbers count as equal.
+        index: the index that the matches refer to; `Model.index` by default.
 
     Raises:
-        SelectorError: the pattern is misspelled.
-        LimitError: the search makes too many comparisons.
+        SelectorError: the pattern is not valid.
+        LimitError: the search needs too many comparisons.
     """
     return matches(matchers(model, index or index_of(model), pattern, tolerance), overlapping=overlapping)
 

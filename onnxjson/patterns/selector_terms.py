@@ -158,7 +158,7 @@ class _Words:
             raise SelectorError(f'{_called(self._text)}: nothing follows {key[0]} (for an empty text write {key[0]}"")')
         if key[1] == "in" and value.text != "main":
             raise SelectorError(
-                f"{_called(self._text)}: only in:main is known, the graph without subgraphs and functions"
+                f"{_called(self._text)}: the only scope is in:main, the main graph without subgraphs and functions"
             )
         if key[1] == "attr" and self._text.startswith("=", self._at):
             self._at += 1

@@ -284,8 +284,8 @@ class _Search:
         selector = self._selector
         where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
         if selector.regex is not None:
-            names = f"name of a node or tensor{where}, from its start to its end"
-            return NoMatchError(f"{_called(selector)} fits no {names}")
+            names = f"whole name of a node or tensor{where}"
+            return NoMatchError(f"{_called(selector)} matches no {names}")
 
         if selector.name is not None:
             called = visible(selector.name.text)
@@ -294,7 +294,7 @@ class _Search:
             if not term.negated and not self._having(term):
                 return NoMatchError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
         counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
-        return NoMatchError(f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}")
+        return NoMatchError(f"no node{where} matches all of {_called(selector)}; nodes for each: {counts or 'none'}")
 
     def _near(self, value: terms.Value) -> str:
         names = {name for scope in self._index.scopes for name in scope.defined_names}
@@ -313,7 +313,7 @@ class _Search:
         if not term.key:
             return self._near(term.value)
         if term.key == "op" and len(operators := re.split(r"[,|]", term.value.text)) > 1:
-            return f"for one of several write match:'({'|'.join(map(visible, operators))})'"
+            return f"for one of several operators write match:'({'|'.join(map(visible, operators))})'"
         if term.key == "attr":
             attributes = [attribute for ref in self._refs for attribute in ref.node.attribute]
             names = {attribute.name or "" for attribute in attributes}

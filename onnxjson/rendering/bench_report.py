@@ -249,7 +249,7 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
         if row.problem:
             yield f"{row.variant}: {row.problem}"
         elif row.verdict == "differs" and row.is_exact:
-            yield f"{row.variant}: it computes other results, but its passes promise to preserve them"
+            yield f"{row.variant}: its outputs differ, although its passes promise to preserve them"
     if not report.is_tuned:
         return
     for (model, variant), row in report.best.items():
@@ -270,7 +270,7 @@ def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
         return verb + "s" * (count == 1)
 
     same = sum(row.verdict in ("same", "close") for row in compared)
-    parts = [f"{same} of {counted(len(rows), 'row')} {doing(same, 'compute')} the same within the tolerance"]
+    parts = [f"outputs of {same} of {counted(len(rows), 'row')} are equal within the tolerance"]
     traded = [row for row in compared if row.verdict == "differs" and not row.is_exact]
     if traded:
         greatest = max((row.largest_share or 0.0 for row in traded), default=0.0)
@@ -278,7 +278,7 @@ def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
     wrong = sum(row.verdict == "differs" and row.is_exact for row in compared)
     fails = sum(row.verdict == "fails" for row in rows)
     unknown = sum(not row.verdict for row in rows)
-    texts = f"{doing(wrong, 'compute')} other results", doing(fails, "fail"), f"not compared{_DOUBT}"
+    texts = doing(wrong, "differ"), doing(fails, "fail"), f"not compared{_DOUBT}"
     parts += [f"{count} {text}" for count, text in zip((wrong, fails, unknown), texts, strict=True) if count]
     yield f"verified on {counted(max(row.compared for row in compared), 'set')} of values: {', '.join(parts)}"
 

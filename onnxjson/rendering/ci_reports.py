@@ -8,6 +8,7 @@ all text of a model or a file name is in code spans, or escaped; see `onnxjson.r
 import hashlib
 import html
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,13 +17,14 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from onnxjson.checking.catalogue import RULES, family_of
-from onnxjson.checking.judging import FORMAT, GateResult, Judged, ModelResult
+from onnxjson.checking.judging import COMPATIBLE, FORMAT, GateResult, Judged, ModelResult
 from onnxjson.checking.linting import Rule
 from onnxjson.checking.policy import NUMBERS, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding
+from onnxjson.rendering.change_words import Part, Words
 from onnxjson.rendering.cost_text import amount, cost_totals, problems, short_text
-from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
+from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text, words_html
 from onnxjson.rendering.tables import size
 
 FORMS: Final = ("sarif", "github", "junit")
@@ -31,6 +33,9 @@ _RULES: Final = {rule.code: rule for rule in RULES}
 
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
 """Marks in a page, from fonts without pictures."""
+
+IN_ROW: Final = 2
+"""Number of changes in the row of a model."""
 
 _OVERVIEW: Final = ("nodes", "parameters", "weights", "MACs", "peak", "findings")
 
@@ -143,21 +148,24 @@ def headline(result: GateResult) -> str:
     if not result.models:
         return "No models changed."
     bad = sum([not each.passes for each in result.models])
-    models = counted(len(result.models), "changed model")
     breaking = sum([any([change.is_breaking for change in each.interface]) for each in result.models])
-    verdicts = [each.outputs.verdict for each in result.models if each.outputs is not None]
+    verdicts = Counter([each.outputs.verdict for each in result.models if each.outputs is not None])
+    is_single = len(result.models) == 1
     facts = [
-        f"{number:,} {words}"
-        for number, words in (
-            (breaking, "breaking for callers"),
-            (verdicts.count("different"), "with other outputs"),
-            (verdicts.count("not-compared"), "not compared"),
-            (verdicts.count("equal"), "with equal outputs"),
+        alone if is_single else f"{number:,} {several}"
+        for number, alone, several in (
+            (breaking, "it breaks callers", "breaking for callers"),
+            (verdicts["different"], "outputs differ", "with other outputs"),
+            (verdicts["inconclusive"], "comparing outputs was inconclusive", "compared without a conclusion"),
+            (verdicts["not-compared"], "outputs were not compared", "not compared"),
+            (verdicts["equal"], "outputs are equal", "with equal outputs"),
         )
         if number
     ]
-    blocked = f"the gate blocks {bad:,}" if bad else "nothing is blocked"
-    return f"{models}: {', '.join([*facts, blocked])}."
+    text = f"{counted(len(result.models), 'model')} changed" + (f": {', '.join(facts)}" if facts else "")
+    return (
+        f"{text}." if not bad else f"{text}. The check fails." if is_single else f"{text}. The check fails for {bad:,}."
+    )
 
 
 def urgency(each: ModelResult) -> tuple[bool, bool]:
@@ -166,9 +174,12 @@ def urgency(each: ModelResult) -> tuple[bool, bool]:
 
 
 def state_of(model: ModelResult) -> str:
-    """Return "error", "warning" or "ok"."""
+    """Return "error", "warning" or "ok"; what stays compatible is no reason to look twice."""
+    if not model.passes:
+        return "error"
     is_uncompared = model.outputs is not None and model.outputs.verdict == "not-compared"
-    return "error" if not model.passes else "warning" if model.findings or model.problems or is_uncompared else "ok"
+    is_noted = any([finding.code != COMPATIBLE for finding in model.findings])
+    return "warning" if is_noted or model.problems or is_uncompared else "ok"
 
 
 def _numbers(each: ModelResult, cell: Callable[[str], str]) -> list[str]:
@@ -187,6 +198,17 @@ def columns_of(judged: Judged | None) -> Sequence[str]:
     return (*texts, *costs)
 
 
+def row_words(model: ModelResult, changes: Sequence[Words]) -> list[Words]:
+    """Return the status of a model unless it is changed, its first changes, and the number of the others."""
+    shown = list(changes[:IN_ROW])
+    if len(changes) > IN_ROW:
+        shown.append((Part(f"and {len(changes) - IN_ROW:,} more, below"),))
+    if model.status != "changed":
+        return [(Part(model.status),), *shown]
+    is_compared = model.before is not None and model.after is not None
+    return shown or [(Part("nothing that the model has, only its file" if is_compared else "not compared"),)]
+
+
 def by_severity(found: Iterable[Finding]) -> list[Finding]:
     """Return errors first."""
     return sorted(found, key=lambda each: each.severity != "error")
@@ -196,30 +218,35 @@ def _cost_problems(each: ModelResult) -> list[str]:
     return problems(each.after.cost) if each.after is not None and each.after.cost is not None else []
 
 
-def gate_html(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    """Yield the page of all models in pieces; `diffs` has by name what changed, in visible words, and the section."""
-    return html_page(f"gate: {result.base} → {result.head}", _page(result, diffs), "onnxjson gate")
+def gate_html(result: GateResult, changes: Mapping[str, Sequence[Words]], diffs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the page of all models in pieces; `changes` has by name what changed in words, `diffs` the section."""
+    return html_page(f"gate: {result.base} → {result.head}", _page(result, changes, diffs), "onnxjson gate")
 
 
-def _page(result: GateResult, diffs: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def _page(result: GateResult, changes: Mapping[str, Sequence[Words]], diffs: Mapping[str, str]) -> Iterator[str]:
     yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
     ordered = sorted(enumerate(result.models), key=lambda pair: urgency(pair[1]))
-    words = {name: f"<p>{html.escape(text)}</p>\n" if text else "" for name, (text, _) in diffs.items()}
     rows = []
     for number, model in ordered:
         link = f'{_SIGNS[state_of(model)]} <a href="#m{number}">{page_code(model.name)}</a>'
-        rows.append((f"{link} {model.status}{words.get(model.name, '')}", _page_row(model)))
+        words = "<br>".join(map(words_html, row_words(model, changes.get(model.name, ()))))
+        rows.append((f"{link}<p>{words}</p>{_page_outputs(model)}", _page_row(model)))
     yield from page_table(_OVERVIEW, rows) if rows else ()
     for number, model in ordered:
-        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n{words.get(model.name, "")}'
-        outputs = model.outputs
-        style = "" if outputs is None else "good" if outputs.verdict == "equal" else "bad"
-        yield f'<p class="verdict {style}">{html.escape(outputs.text)}</p>\n' if outputs is not None else ""
+        yield f'<section id="m{number}">\n<h1>{page_code(model.name)} {model.status}</h1>\n'
+        yield _page_outputs(model)
         yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in model.problems)
         yield from _page_list("Findings", map(_page_finding, by_severity(model.findings)))
         yield from _page_list("Budgets", map(_page_verdict, model.verdicts))
         yield from _page_list("Not counted", map(page_text, _cost_problems(model)))
-        yield diffs.get(model.name, ("", ""))[1] + "</section>\n"
+        yield diffs.get(model.name, "") + "</section>\n"
+
+
+def _page_outputs(model: ModelResult) -> str:
+    if model.outputs is None:
+        return ""
+    style = {"equal": "good", "different": "bad"}.get(model.outputs.verdict, "open")
+    return f'<p class="verdict {style}">{html.escape(model.outputs.text)}</p>\n'
 
 
 def _page_row(model: ModelResult) -> list[str]:

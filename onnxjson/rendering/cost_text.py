@@ -137,8 +137,11 @@ def short_text(cost: Cost, field: str) -> str:
     terms = [part for text in number.removeprefix("max(").removesuffix(")").split(", ") for part in text.split(" + ")]
     largest = max(terms, key=lambda term: prod(map(int, _INTEGER.findall(term))) * (1000 ** term.count("*")))
     text = _INTEGER.sub(lambda found: amount(int(found[0])), largest).replace("*", " x ")
+    if field.endswith("bytes"):
+        number, times, sizes = text.partition(" x ")
+        text = f"{number}B{times}{sizes}" if number[0].isdigit() and number[-1].isalpha() else f"{text} bytes"
     is_part = len(terms) > 1 or field in cost.partial
-    return f"{'>= ' * is_part}{text}{' bytes' * field.endswith('bytes')}"
+    return f"{'>= ' * is_part}{text}"
 
 
 def _change(before: Number | None, after: Number | None) -> str:

@@ -19,6 +19,7 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.rendering.change_words import Words, interface_words
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, operator_of, places_of, size_rows
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
@@ -30,6 +31,8 @@ SCRIPT: Final = "\n" + Path(__file__).with_name("page.js").read_text(encoding="u
 State = Literal["same", "changed", "removed", "added"]
 
 _ELEMENTS: Final[dict[State, str]] = {"changed": "span", "removed": "del", "added": "ins", "same": "span"}
+
+_MARKED: Final = {"word": "{}", "strong": "<b>{}</b>", "code": "<code>{}</code>", "name": "<code>{}</code>"}
 
 _Happened = dict[NodeRef | None, dict[int, None]]  # positions of events by node, of both models
 
@@ -139,7 +142,7 @@ def diff_section(report: Report, prefix: str = "") -> Iterator[str]:
             text, style = _verdict(report)
             yield f'<p class="verdict {style}">{html.escape(text)}</p>\n'
         yield f"<p>{nodes_text(report)}; {report.count_text}</p>\n"
-        yield from (f"<p><b>{each.word}</b>: {html.escape(each.text)}</p>\n" for each in report.interface)
+        yield from (f"<p>{words_html(interface_words(change))}</p>\n" for change in report.interface)
         yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
         yield page.badges()
         yield from page.changes()
@@ -155,7 +158,7 @@ def _verdict(report: Report) -> tuple[str, str]:
     if broken := [change for change in report.interface if change.is_breaking]:
         return f"Callers must change: {broken[0].text}", "bad"
     if different := sum([event.count for event in loud if event.verdict == "different"]):
-        return f"{counted(different, 'change')} give other results", "bad"
+        return f"{counted(different, 'change')} change the results", "bad"
     if not loud:
         return "Nothing changes what the model computes", "good"
     if all([event.verdict in ("equal", "within-tolerance") for event in loud]):
@@ -172,6 +175,11 @@ def page_text(text: str, limit: int | None = _LONGEST) -> str:
 def page_code(text: str, limit: int | None = _LONGEST) -> str:
     """Return a name of a model for a page."""
     return f"<code>{page_text(text, limit)}</code>"
+
+
+def words_html(words: Words) -> str:
+    """Return ``<b>breaking</b>: output <code>382</code> renamed to <code>logits</code>``."""
+    return "".join([_MARKED[part.mark].format(html.escape(part.text)) for part in words])
 
 
 def _hash(content: str) -> str:

@@ -87,7 +87,9 @@ class Report(NamedTuple):
     bytes: Count
     costs: tuple[Cost, Cost] | None = None  # cost of both models, where it was asked for
     interface: tuple[InterfaceChange, ...] = ()  # what callers of the model notice
-    layers: tuple[str, ...] = ()  # ``encoder/layer: 6 -> 5``, visible: numbered parts that were added or removed
+    layers: tuple[
+        str, ...
+    ] = ()  # ``5 layers instead of 6: encoder/layer``, visible: numbered parts that were added or removed
 
     @property
     def changes(self) -> int:

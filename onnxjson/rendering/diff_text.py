@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, RANK, THROUGH_SCALES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
-from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
+from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, places_of, size_rows
 from onnxjson.rendering.tables import GAP, Line, Span, cells, padded, paragraph, shortened, shortened_name, table
 
@@ -94,21 +94,6 @@ def headline(report: Report, width: int) -> Iterator[str]:
         else:
             line += f" {text}"
     yield line
-
-
-def changes_text(events: Sequence[Event]) -> str:
-    """Return ``attribute-changed 13x Softmax.axis, renamed 354x nodes and 2 more`` in one line, visible."""
-    return listed([f"{event.kind} {shortened(title_of(event), 60)}" for event in events], 3)
-
-
-def summary_text(report: Report) -> str:
-    """Return the most important changes in one line, visible: ``in all 4 layers: Softmax.axis -1 -> 1 and 3 more``."""
-    loud, _ = report.by_weight
-    words = [*[f"{change.word}: {change.text}" for change in report.interface], *report.layers]
-    words += [
-        event.where if ": " in event.where else f"{changes_text([event])} {event.where}".rstrip() for event in loud
-    ]
-    return listed(words, 2, "; ") or "nothing changes what the model computes"
 
 
 def nodes_text(report: Report) -> str:

@@ -75,7 +75,7 @@ def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[tuple[Ev
 
 
 def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
-    """Yield ``encoder/layer: 6 -> 5`` for numbers in names that only one of the models has."""
+    """Yield ``5 layers instead of 6: encoder/layer`` for numbers in names that only one of the models has."""
     names = dict.fromkeys(
         [place.repeat.name for side in (base, target) for places in side.places.values() for place in places
          if place.repeat is not None and "{i}" in place.repeat.name]
@@ -87,7 +87,7 @@ def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
             for side in (alignment.base, alignment.target)
         ]
         if before != after and before and after:
-            yield f"{visible(name.replace('{i}', '').strip('./_-'), 60)}: {before} -> {after}"
+            yield f"{after} layers instead of {before}: {visible(name.replace('{i}', '').strip('./_-'), 60)}"
 
 
 def _is_placed(event: Event) -> bool:

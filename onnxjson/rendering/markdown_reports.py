@@ -6,14 +6,14 @@ and without ``|``, which would end a table cell even there.
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
-from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering import trace_text
+from onnxjson.rendering.change_words import Words, interface_words
 from onnxjson.rendering.diff_report import EFFECTS, Report, places_of, size_rows
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 
@@ -34,6 +34,9 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "different": "❌ **different results**",
     "not-run": "",
 }
+_MARKED: Final[dict[str, Callable[[str], str]]] = {"word": str, "strong": "**{}**".format}
+"""How parts of words are marked that are not code."""
+
 _CUT: Final = "\n*Shortened to fit into a comment; `onnxjson diff --format html` shows everything.*\n"
 _HEAD: Final = "| kind | what | where |\n|---|---|---|\n"
 _END: Final = "\n</details>\n"
@@ -56,7 +59,7 @@ def diff_markdown(report: Report) -> str:
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in places_of(loud).items())
         text.add(f" **{report.count_text}**{kinds and ': '}{kinds}.")
     text.add("\n")
-    text.add("".join([f"\n- **{change.word}**: {interface_text(change)}" for change in report.interface[:20]]))
+    text.add("".join([f"\n- {words_markdown(interface_words(change))}" for change in report.interface[:20]]))
     text.add("\n" if report.interface else "")
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
@@ -88,9 +91,9 @@ def code_span(shown: str) -> str:
     return f"{fence}{space}{shown}{space}{fence}"
 
 
-def interface_text(change: InterfaceChange) -> str:
-    """Return ``output `382` renamed to `logits` ``."""
-    return "".join([code(part) if number % 2 else part for number, part in enumerate(change.parts)])
+def words_markdown(words: Words) -> str:
+    """Return ``**breaking**: output `382` renamed to `logits` ``."""
+    return "".join([_MARKED.get(part.mark, code_span)(part.text) for part in words])
 
 
 class _Capped:

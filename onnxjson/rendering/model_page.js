@@ -1,5 +1,5 @@
 "use strict";
-const data = JSON.parse(document.getElementById("data").textContent), HEIGHT = 24, MOST_BOXES = 200;
+const data = JSON.parse(document.getElementById("data").textContent), HEIGHT = 24, MOST_BOXES = 200, MOST_PRINTED = 2000;
 const [OP, NAME, IN, OUT, ATTRS] = [0, 1, 2, 3, 4], text = number => data.texts[number];
 const app = document.getElementById("app"), element = (tag, parent, content, className) => {
   const made = document.createElement(tag);
@@ -60,7 +60,7 @@ lines.forEach(finish);
 const known = new Set(lines.flatMap(part => part.nodes)), without = data.nodes.map((_, number) => number).filter(number => !known.has(number));
 
 const counted = size => size.toLocaleString("en") + (size === 1 ? " node" : " nodes");
-let listed = [], shown = [], here = 0, found = null, amounts = null, most = 0;
+let listed = [], shown = [], here = 0, found = null, printing = false, amounts = null, most = 0;
 function list() {
   listed = [];
   const add = (part, depth) => {
@@ -84,8 +84,8 @@ const figure = value => typeof value !== "number" ? value
   : value >= 1e9 ? (value / 1e9).toFixed(2) + " G" : value >= 1e6 ? (value / 1e6).toFixed(2) + " M"
   : Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
 function draw() {
-  const start = Math.max(0, Math.floor(tree.scrollTop / HEIGHT) - 8);
-  const end = Math.min(shown.length, start + Math.ceil(tree.clientHeight / HEIGHT) + 16);
+  const start = printing ? 0 : Math.max(0, Math.floor(tree.scrollTop / HEIGHT) - 8);
+  const end = Math.min(shown.length, printing ? MOST_PRINTED : start + Math.ceil(tree.clientHeight / HEIGHT) + 16);
   rows.replaceChildren();
   for (let place = start; place < end; place++) {
     const [part, depth] = shown[place], row = element("div", rows, undefined, place === here ? "row here" : "row");
@@ -251,13 +251,13 @@ function picture() {
     boxes.set(row, boxes.get(row) ?? group);
   };
   const frames = layout.nodes().filter(key => layout.node(key).kind === "frame");
-  frames.forEach(put);
   for (const edge of layout.edges()) {
     const [start, ...points] = layout.edge(edge).points;
     shape(svg, "path", { d: `M${start.x} ${start.y}` + points.map(({ x, y }) => `L${x} ${y}`).join("") });
     const end = points.at(-1), before = points.at(-2) ?? start, turn = Math.atan2(end.y - before.y, end.x - before.x) * 180 / Math.PI;
     shape(svg, "polygon", { points: "0,0 -7,-3.5 -7,3.5", transform: `translate(${end.x} ${end.y}) rotate(${turn})` });
   }
+  frames.forEach(put); // over the edges, which would cross their titles
   layout.nodes().filter(key => !frames.includes(key)).forEach(put);
   resize();
   mark();
@@ -339,6 +339,7 @@ overlay.addEventListener("change", () => {
   draw();
 });
 tree.addEventListener("scroll", draw);
+for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => { printing = event === "beforeprint"; draw(); });
 addEventListener("resize", () => { draw(); resize(); });
 tree.addEventListener("keydown", event => {
   const page = Math.floor(tree.clientHeight / HEIGHT);

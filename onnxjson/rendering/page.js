@@ -33,4 +33,8 @@ addEventListener("hashchange", () => {
   for (let each = document.querySelector(location.hash || "html"); each; each = each.parentElement) each.open = true;
   document.querySelector(location.hash || "html")?.scrollIntoView();
 });
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => { each.open = true; }));
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details:not(:has(> .nodes))")) each.open = true;
+  for (const pair of document.querySelectorAll(".pair")) // a drawing this wide is too small on half of a sheet
+    pair.classList.toggle("wide", [...pair.querySelectorAll("svg")].some(each => each.getAttribute("width") > 700));
+});

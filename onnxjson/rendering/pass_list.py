@@ -30,7 +30,7 @@ def overview(entries: Sequence[Entry], width: int) -> list[str]:
             lines += _aligned("", f"not available: {entry.problem}", column, width)
     edits = [entry for entry in entries if entry.kind == "edit"]
     texts = (
-        f"All {len(edits)} edits are passes, too; `onnxjson rewrite --list` shows them.\n"
+        f"All {len(edits)} edits are also passes; `onnxjson rewrite --list` shows them.\n"
         "A rewrite script (.json) or a Python file with optimize(model) (.py) is a pass as well.\n"
         "`onnxjson passes NAME` shows the options of a pass."
     )

@@ -65,13 +65,8 @@ def verification_lines(
     """Yield the result as lines of `width` columns."""
     yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
     yield (_headline(verification),)
-    tried: dict[str, dict[int, None]] = {}
-    for run in verification.runs:
-        for name, size in run.sizes.items():
-            tried.setdefault(name, {})[size] = None
-    if tried:
-        sizes = ", ".join(f"{visible(name)}={','.join(map(str, each))}" for name, each in tried.items())
-        yield (Span(sizes, "quiet"),)
+    if sizes := [f"{visible(name)}={','.join(map(str, tried))}" for name, tried in verification.sizes.items()]:
+        yield (Span(", ".join(sizes), "quiet"),)
     yield ()
     yield from _output_lines(verification, width)
     yield from _problem_lines(verification, width)
@@ -87,7 +82,9 @@ def _headline(verification: Verification) -> Span:
     if not runs:
         return Span("interrupted before the first run", "bad")
     if verification.failed:
-        return Span(f"{verification.failed:,} of {counted(runs, 'run')} failed", "bad")
+        share = f"{verification.failed:,} of {counted(runs, 'run')}"
+        is_compared = not any(run.problem for run in verification.runs)
+        return Span(f"outputs differ in {share}" if is_compared else f"{share} failed", "bad")
     missing = [each.name for each in verification.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")
@@ -108,7 +105,7 @@ def _problem_lines(verification: Verification, width: int) -> Iterator[Line]:
         run = verification.runs[numbers[0]]
         sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
         name = f"{run.name} ({sizes})" if sizes else run.name
-        more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
+        more = f", and {counted(len(numbers) - 1, 'more run')} like it" if len(numbers) > 1 else ""
         yield from paragraph(f"run {numbers[0]}, {name}{more}: {run.problem}", width, "bad")
     if len(groups) > _PROBLEMS:
         yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)

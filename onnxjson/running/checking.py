@@ -38,9 +38,9 @@ from onnxjson.outline.places import lines_of
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
-from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
+from onnxjson.storage.named_files import external_paths
 from onnxjson.storage.weights import check_blobs, missing
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def load_findings(
     """Return the findings of loading a model in onnxruntime and of running it; none if there are errors already."""
     if any(each.severity == "error" for each in others):
         return ()
-    from onnxjson.running.loading import NOT_RUN, has_open_sizes, try_loading
+    from onnxjson.running.loading import has_open_sizes, try_loading
 
     tried = try_loading(model, folder, worker)
     problems: list[tuple[Severity, str]] = []
@@ -261,12 +261,13 @@ def load_findings(
         problems.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
         problems.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
-    elif tried.run_fails and has_open_sizes(model):
-        problems.append(("warning", f"it was not run: with the sizes chosen for its open dimensions it {tried.ran}"))
-    elif tried.run_fails:
-        problems.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
-    elif tried.ran.startswith(NOT_RUN):
-        problems.append(("warning", f"onnxruntime loads it, but it was {tried.ran}"))
+    elif tried.ran == "fails" and has_open_sizes(model):
+        why = f"with the sizes chosen for its dynamic dimensions it fails: {tried.run_problem}"
+        problems.append(("warning", f"it was not run: {why}"))
+    elif tried.ran == "fails":
+        problems.append(("warning", f"onnxruntime loads it, but a run on random inputs fails: {tried.run_problem}"))
+    elif tried.ran == "not-run":
+        problems.append(("warning", f"onnxruntime loads it, but it was not run: {tried.run_problem}"))
     if model.training_info:
         problems.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
     address = tried.address or "/graph"

@@ -46,7 +46,7 @@ _ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
     """Elements are close where ``|base - target| <= absolute + relative * |base| + of_scale * scale``.
 
-    The last part allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. For the
+    The last term allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. For the
     scale of an element see `_surroundings`.
     """
 

@@ -31,7 +31,7 @@ INFERENCE_ERROR: Final = "InferenceError]"
 """Part of the messages of onnxruntime about nodes whose inputs have wrong types or shapes."""
 
 
-OUT_OF_MEMORY: Final = "it needs more than the limit of memory (--memory)"
+OUT_OF_MEMORY: Final = "it needs more memory than the limit (--memory)"
 """Beginning of the message about a run that the limit ended, which says nothing about the model."""
 
 _DEVICES: Final = dict.fromkeys(("CUDAExecutionProvider", "TensorrtExecutionProvider"), "cuda")

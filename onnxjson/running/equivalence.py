@@ -45,7 +45,7 @@ def require_same_results(before: Model, after: Model, folder: Path | None, worke
         return _not_compared(str(error))
     if any([each.verdict == "different" for each in result.runs]):
         names = listed([f'"{visible(each.name)}"' for each in result.outputs if each.failed])
-        raise EditError(f"the result would compute something else: {names} differs on random inputs")
+        raise EditError(f"the result would have other outputs: {names} differs on random inputs")
     problems = [each.problem for each in result.runs if each.problem]
     return () if result.equal else _not_compared(problems[0] if problems else result.doubt)
 

@@ -276,7 +276,7 @@ def _scores(result: Any) -> dict[str, float]:
         result = dict(zip(_NAMES, result, strict=True))
     if not isinstance(result, Mapping) or not result:
         name = type(result).__name__
-        raise ScriptError(f'{_FUNCTION} returns a {name}; it has to return {{"loss": ..., "metric": ...}}')
+        raise ScriptError(f'{_FUNCTION} returns a {name}; it must return {{"loss": ..., "metric": ...}}')
     try:
         return {str(name): float(value) for name, value in result.items()}
     except (TypeError, ValueError) as error:

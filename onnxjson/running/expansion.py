@@ -59,7 +59,7 @@ def refuse_expansion(model: bytes | str, limit: int = EXPANDED_NODES) -> None:
     if count > limit:
         shown = f"{count:,}" if count < 1 << 64 else f"about 2 to the {count.bit_length() - 1}"
         raise ExpansionError(
-            f"its calls of functions expand to {shown} nodes, more than the limit of {limit:,} (--max-nodes)"
+            f"its function calls expand to {shown} nodes, more than the limit of {limit:,} (--max-nodes)"
         )
 
 

@@ -59,7 +59,7 @@ def independent_errors(index: Index, found: Sequence[Finding], infer: Infer) -> 
             types = {**types, **inferred}
             folded.add_hidden(errors)
         if folded.failing_nodes() - mended:
-            message = f"shape inference was asked {ROUNDS} times, and other nodes failed each time; there may be more"
+            message = f"shape inference ran {ROUNDS} times, and other nodes failed each time; more nodes may fail"
             return (*folded.findings(), Finding(severity="warning", code="check-unfinished", message=message))
     return folded.findings()
 

@@ -60,11 +60,11 @@ _NOT_IMPLEMENTED: Final = "NOT_IMPLEMENTED"
 _CRASHED: Final = "crashed"
 """Beginning of the outcome of a process that native code ended."""
 
-_FAILS: Final = "fails: "
-NOT_RUN: Final = "not run: "
-
 _TEXTS: Final = frozenset(("doc_string", "metadata_props", "producer_name", "producer_version", "model_version"))
 """Fields of records that have no effect in onnxruntime."""
+
+
+Ran = Literal["", "runs", "slow", "fails", "not-run"]
 
 
 class Loading(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,13 +78,10 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """Address of the node at which it fails; "" if unknown."""
     is_certain: bool = True
     """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
-    ran: str = ""
-    """What the run on random inputs did: "runs", "slow", "fails: REASON" or "not run: REASON"; "" if not wanted."""
-
-    @property
-    def run_fails(self) -> bool:
-        """Whether it loads and the run on random inputs fails."""
-        return self.ran.startswith(_FAILS)
+    ran: Ran = ""
+    """What the run on random inputs did; "" if not wanted."""
+    run_problem: str = ""
+    """Why it fails, or was not made."""
 
 
 def try_loading(
@@ -94,7 +91,6 @@ def try_loading(
     *,
     runs: bool = True,
     reads_files: bool = True,
-    trust_links: bool = False,
 ) -> Loading:
     """Load a model in onnxruntime, and run it once on random inputs.
 
@@ -106,7 +102,7 @@ def try_loading(
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
     with nullcontext(worker) if worker is not None else Worker() as sandbox:
-        attempt = _Attempt(folder, sandbox, trust_links)
+        attempt = _Attempt(folder, sandbox)
         try:
             sandbox.start()
             tensors = list(tensors_of(model))
@@ -120,8 +116,10 @@ def try_loading(
                 # An operator may need a constant where it got an input.
                 return attempt.load(model, runs=False)
             certain = of_light.is_certain and of_light.state != "fails"
-            ran = f"{NOT_RUN}its weights, {size:,} bytes, are not loaded" if runs and of_light.state == "loads" else ""
-            return msgspec.structs.replace(of_light, is_certain=certain, ran=ran)
+            if runs and of_light.state == "loads":
+                problem = f"its weights, {size:,} bytes, are not loaded"
+                of_light = msgspec.structs.replace(of_light, ran="not-run", run_problem=problem)
+            return msgspec.structs.replace(of_light, is_certain=certain)
         except OnnxJsonError as error:
             return Loading(state="not-tried", reason=str(error))
 
@@ -152,16 +150,16 @@ def require_loadable(
     not_tried = (f"the result was not tried in onnxruntime: {loaded.reason}",)
     if loaded.state == "not-tried":
         return not_tried
-    if loaded.state == "loads" and not loaded.run_fails:
+    run_fails = loaded.ran == "fails"
+    if loaded.state == "loads" and not run_fails:
         return ()
-    was = try_loading(before, folder, worker, runs=loaded.run_fails, reads_files=False)
-    if was.state != "loads" or (loaded.run_fails and was.ran != "runs"):
+    was = try_loading(before, folder, worker, runs=run_fails, reads_files=False)
+    if was.state != "loads" or (run_fails and was.ran != "runs"):
         return not_tried if loaded.state == "too-new" else ()
-    does = f"{'runs' if loaded.run_fails else 'loads'} the model"
-    reason = loaded.ran.removeprefix(_FAILS) if loaded.run_fails else loaded.reason
+    does, reason = ("runs", loaded.run_problem) if run_fails else ("loads", loaded.reason)
     where = f"{loaded.address}: " if loaded.address else ""
     raise UnloadableError(
-        f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", loaded.address
+        f"onnxruntime {does} the model before the change, but not the result: {where}{reason}{advice}", loaded.address
     )
 
 
@@ -201,21 +199,21 @@ def _not_triable(model: Model) -> str | None:
 class _Attempt(NamedTuple):
     folder: Path | None
     worker: Worker
-    trust_links: bool
 
     def load(self, model: Model, *, runs: bool) -> Loading:
         """Load a model; where it fails, again with names of the nodes by which the message places it."""
-        feeds, not_run = self._feeds(model) if runs else ([], "")
+        feeds, problem = self._feeds(model) if runs else ([], "")
         outcome = self._execute(model, feeds)
         if outcome.first(Opened) is not None:
-            ran = "" if not runs else not_run or _run_of(outcome)
+            ran: Ran = "" if not runs else "not-run" if problem else _run_of(outcome)
             address = ""
-            if ran.startswith(_FAILS):
+            if ran == "fails":
                 marked = MarkedNodes(model)
                 again = self._execute(marked.model, feeds).first(Failed)
                 message, address = marked.read("" if again is None else again.problem)
-                ran = f"{_FAILS}{_plain(message)}" if message else ran
-            return Loading(state="loads", ran=ran, address=address)
+                failed = outcome.first(Failed)
+                problem = _plain(message or ("" if failed is None else failed.problem))
+            return Loading(state="loads", ran=ran, run_problem=problem, address=address)
         refused = outcome.first(Refused)
         if refused is None:
             state: Literal["fails", "not-tried"] = "fails" if outcome.problem.startswith(_CRASHED) else "not-tried"
@@ -230,7 +228,7 @@ class _Attempt(NamedTuple):
         return Loading(state="fails", reason=_plain(message), address=address, is_certain=certain)
 
     def _execute(self, model: Model, feeds: "list[Values] | tuple[()]") -> Outcome:
-        sent = pack_model(model, self.folder, trust_links=self.trust_links)
+        sent = pack_model(model, self.folder)
         task = RunTask(
             subject=sent.subject,
             settings=Settings(engines=(ENGINE,), level="all"),
@@ -249,20 +247,17 @@ class _Attempt(NamedTuple):
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]
             except (FeedError, LimitError) as error:
-                problem = problem or f"{NOT_RUN}{error}"
+                problem = problem or str(error)
                 continue
             if not runs or sum([len(packed_values(each)) for each in (*runs, values)]) <= _RUN_BYTES:
                 runs.append(values)
         return runs, "" if runs else problem
 
 
-def _run_of(outcome: Outcome) -> str:
+def _run_of(outcome: Outcome) -> Ran:
     if outcome.first(Output) is not None:
         return "runs"
-    failed = outcome.first(Failed)
-    if failed is not None:
-        return f"{_FAILS}{_plain(failed.problem)}"
-    return "slow"
+    return "slow" if outcome.first(Failed) is None else "fails"
 
 
 def _plain(message: str) -> str:

@@ -139,7 +139,7 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     opening_seconds: float
     """Time to open the model, including its optimization."""
     sizes: dict[str, int]
-    """Sizes of open dimensions, by name."""
+    """Sizes of dynamic dimensions, by name."""
     cases: tuple[Case, ...]
     times: tuple[float, ...]
     """Seconds of each timed run."""
@@ -201,10 +201,10 @@ def run(
         model: the model, or its file.
         inputs: numpy arrays, lists of them for sequences, or tensors; missing inputs get random values.
         seed: seed of random values.
-        dims: sizes of open dimensions, by name; 1 by default.
+        dims: sizes of dynamic dimensions, by name; 1 by default.
         settings: level of optimization, threads, providers.
         repeat: number of timed runs.
-        warm_up: number of runs before these.
+        warm_up: number of runs before the timed runs.
         profile: number of profiled runs.
         timeout: time limit for everything, in seconds.
 

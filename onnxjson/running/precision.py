@@ -72,15 +72,12 @@ class _Precision:
             constant = scope.initializer(name)
             self._dtypes[name] = None if constant is None else dtype_of_type(type_of_constant(constant))
         constants = constant_values(scope)
-        inner: dict[int, list[Scope]] = {}
-        for child in scope.children:
-            if child.owner is not None:
-                inner.setdefault(child.owner.position, []).append(child)
         for position, node in enumerate(scope.graph.node):
             self._follow(node, constants)
-            for child in inner.get(position, ()):
-                self._enter(child)
-            self._leave(node, inner.get(position, ()))
+            bodies = scope.bodies.get(position, ())
+            for body in bodies:
+                self._enter(body)
+            self._leave(node, bodies)
 
     def _leave(self, node: Node, inner: Sequence[Scope]) -> None:
         """Note what the subgraphs of a node return, as the body of a Loop does after its condition."""

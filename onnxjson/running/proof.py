@@ -259,7 +259,7 @@ def _comparable_runs(prepared: Rewrite, failures: Mapping[tuple[int, int], str])
                 problem = problem or f"{who} the random inputs: {reason}"
                 if second and not first:
                     where = ", ".join(map(str, SIZES[sizes]))
-                    narrower = narrower or f"{who} inputs with open dimensions of {where}: {reason}"
+                    narrower = narrower or f"{who} inputs with dynamic dimensions of {where}: {reason}"
     if good and not narrower:
         return good
     raise UnsettledError(narrower if good else problem)

@@ -185,7 +185,7 @@ def random_within(
     low, high = limits if integers is None else (math.ceil(limits[0]), math.floor(limits[1]))
     least, greatest = integers or float_limits(dtype)
     if low > high:
-        raise ValueError(f"which has no whole number from {limits[0]} to {limits[1]}")
+        raise ValueError(f"which has no integer from {limits[0]} to {limits[1]}")
     if low < least or high > greatest:
         raise ValueError(f"which has {least} .. {greatest}, and not all from {limits[0]} to {limits[1]}")
     if integers is None:

@@ -19,7 +19,8 @@ from onnxjson.running.box import readable_by_script
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
-from onnxjson.storage.external_files import external_paths, in_own_file, internalize
+from onnxjson.storage.external_files import in_own_file, internalize
+from onnxjson.storage.named_files import external_paths
 from onnxjson.storage.remote import fetch_for
 
 TIMEOUT: Final = 600.0

@@ -193,8 +193,8 @@ class Shapes:
             if dimensions is None:
                 head, _, axis = name.rpartition(":")
                 if head in known and axis.isdecimal():
-                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.describe(head)}')
-                raise FeedError(unknown("open dimension", name, self._names))
+                    raise FeedError(f'axis {axis} of "{visible(head)}" is not dynamic: {self.describe(head)}')
+                raise FeedError(unknown("dynamic dimension", name, self._names))
             for dimension in dimensions:
                 if not self.dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')

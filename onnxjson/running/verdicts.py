@@ -1,7 +1,7 @@
 """Results of a verification: what was compared, the verdict on each run, and what is not known."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal
 
 import msgspec
@@ -10,6 +10,7 @@ from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.methods import Brief, Reported
 from onnxjson.running.comparisons import EXACT, Comparison, Tolerance, badness, furthest, looser, tolerance_of
 from onnxjson.running.coverage import Difference
+from onnxjson.running.interfaces import Interface
 from onnxjson.running.tasks import Compared
 
 _SHOWN: Final = 5
@@ -68,18 +69,27 @@ class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
         return sum(run.verdict in ("different", "failed") for run in self.runs)
 
     @property
+    def sizes(self) -> dict[str, list[int]]:
+        """The sizes that runs had, each once, by the name of the dimension."""
+        sizes: dict[str, dict[int, None]] = {}
+        for run in self.runs:
+            for name, size in run.sizes.items():
+                sizes.setdefault(name, {})[size] = None
+        return {name: [*of_runs] for name, of_runs in sizes.items()}
+
+    @property
     def equal(self) -> bool:
         """Whether all outputs were compared, and are equal within the tolerance in all runs."""
         return bool(self.runs) and not self.failed and not self.uncompared
 
     @property
     def uncompared(self) -> tuple[str, ...]:
-        """Names of outputs that no run compared, though none failed: nothing is known about them."""
+        """Names of outputs that no run could compare, although no run failed."""
         return () if self.failed else tuple([each.name for each in self.outputs if not each.compared])
 
     @property
     def doubt(self) -> str:
-        """That some outputs were not compared, for the user; "" if all were."""
+        """A text for the user that names outputs that were not compared; "" if all were compared."""
         names = listed([f'"{visible(name)}"' for name in self.uncompared])
         return f"nothing of {names} could be compared" if names else ""
 
@@ -120,7 +130,36 @@ def output_result(
     )
 
 
-def hidden_constants(result: Verification, differing: Mapping[str, Difference]) -> Iterator[str]:
+def notes_on(
+    result: Verification, interface: Interface, differing: Mapping[str, Difference], amplifying: Iterable[str]
+) -> Iterator[str]:
+    """Yield notes on what two models do not share, on what was not compared, and on why outputs differ."""
+    for one, other in interface.inputs:
+        if one is None:
+            yield f'only the target has the input "{visible(str(other))}"; it gets random values'
+        elif other is None:
+            yield f'only the base has the input "{visible(one)}"'
+    for name in interface.added:
+        yield f'only the target has the output "{visible(name)}"'
+    renamed = [f'"{visible(one)}" is "{visible(other)}"' for one, other in interface.outputs if one != other]
+    if renamed:
+        yield f"outputs by structure: {', '.join(renamed[:5])}"
+    for output in result.outputs:
+        if output.name in result.uncompared:
+            why = "is NaN or infinite everywhere" if output.elements else "has no elements"
+            yield f'"{visible(output.name)}" {why} on these values, so nothing was compared; --input gives others'
+    for name in amplifying:
+        yield (
+            f'"{visible(name)}" differs by rounding: the base itself changes as much when its inputs change '
+            "in their last bits"
+        )
+    if not result.failed:
+        yield from _hidden_constants(result, differing)
+    if result.engines[0] != result.engines[1] and all(result.engines):
+        yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
+
+
+def _hidden_constants(result: Verification, differing: Mapping[str, Difference]) -> Iterator[str]:
     """Yield notes on constants that differ though the outputs agree.
 
     Where optimizers scale a weight, most of its rows differ, and the outputs by rounding; that is not told.
@@ -130,6 +169,6 @@ def hidden_constants(result: Verification, differing: Mapping[str, Difference]) 
     for name, (rows, total) in itertools.islice(hidden.items(), _SHOWN):
         which = "" if len(rows) == total else f": {listed([*map(str, rows)], 6)}"
         number = counted(total, "row") if len(rows) == total else f"{len(rows):,} of {total:,} rows"
-        yield f'"{visible(name)}" differs in {number}, and no run shows it{which}'
+        yield f'"{visible(name)}" differs in {number}, but has no effect in these runs{which}'
     if len(hidden) > _SHOWN:
-        yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, and no run shows it"
+        yield f"{counted(len(hidden) - _SHOWN, 'more constant')} differ, but have no effect in these runs"

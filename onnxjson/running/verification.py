@@ -33,8 +33,8 @@ from onnxjson.running.verdicts import (
     RunVerdict,
     Verdict,
     Verification,
-    hidden_constants,
     is_told,
+    notes_on,
     output_result,
     verdict_on,
 )
@@ -102,7 +102,7 @@ def verify(
         target: the model that should compute the same, or its file.
         seeds: number of sets of random values.
         seed: seed of the first set.
-        dims: sizes of open dimensions by name, one or several; each combination is tried.
+        dims: sizes of dynamic dimensions by name, one or several; each combination is tried.
         tolerances: by name of a dtype; they override `onnxjson.running.comparisons.TOLERANCES`.
         settings: how both models run.
         timeout: time limit for everything, in seconds.
@@ -380,7 +380,9 @@ class Verifier:
             engines=(engines.get(0, ""), engines.get(1, "")),
             is_interrupted=outcome.interrupted,
         )
-        notes = list(self._notes(result))
+        notes = [*notes_on(result, self.models.interface, self._differing, self._amplifying)]
+        if result.failed and not result.is_interrupted:
+            notes += self._nondeterminism()
         if useless:
             notes.append(f"the base fails on {len(useless)} more sets of values, which do not count")
         return msgspec.structs.replace(result, notes=tuple(notes))
@@ -394,34 +396,6 @@ class Verifier:
             return f"{_SIDES[failed.side]}: {failed.problem}"
         return "" if is_complete else f"the run {outcome.problem or 'reported nothing'}"
 
-    def _notes(self, result: Verification) -> Iterator[str]:
-        interface = self.models.interface
-        for one, other in interface.inputs:
-            if one is None:
-                yield f'only the target has the input "{visible(str(other))}"; it gets random values'
-            elif other is None:
-                yield f'only the base has the input "{visible(one)}"'
-        for name in interface.added:
-            yield f'only the target has the output "{visible(name)}"'
-        renamed = [f'"{visible(one)}" is "{visible(other)}"' for one, other in interface.outputs if one != other]
-        if renamed:
-            yield f"outputs by structure: {', '.join(renamed[:5])}"
-        for output in result.outputs:
-            if output.name in result.uncompared:
-                why = "is NaN or infinite everywhere" if output.elements else "has no elements"
-                yield f'"{visible(output.name)}" {why} on these values, so nothing was compared; --input gives others'
-        for name in self._amplifying:
-            yield (
-                f'"{visible(name)}" differs by rounding: the base itself changes as much when its inputs change '
-                "in their last bits"
-            )
-        if not result.failed:
-            yield from hidden_constants(result, self._differing)
-        if result.engines[0] != result.engines[1] and all(result.engines):
-            yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
-        if result.failed and not result.is_interrupted:
-            yield from self._nondeterminism()
-
     def _nondeterminism(self) -> Iterator[str]:
         """Yield a note for each output of the base that differs between two runs."""
         pairs = [(one, one) for one, _ in self.models.interface.outputs]
@@ -429,4 +403,4 @@ class Verifier:
         outcome = self.compare(feeds, pairs, sides=(0, 0))
         for report in outcome.all(Compared):
             if not report.comparison.close:
-                yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'
+                yield f'the base itself returns a different "{visible(pairs[report.pair][0])}" in each run'

@@ -251,7 +251,7 @@ class Worker:
                 self._stop()
         if answer_and_blob[0].outcome == "unboxed":
             raise WorkerError(
-                f"{_NAMES[request.job]} did not run: the kernel refuses to protect this machine from it "
+                f"{_NAMES[request.job]} did not run: the kernel cannot sandbox it "
                 f"({answer_and_blob[0].detail}); `onnxjson doctor` tries each protection"
             )
         return answer_and_blob

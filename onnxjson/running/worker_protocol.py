@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     data: int | None = None
     """Bytes that the job may allocate (RLIMIT_DATA), in addition to those of the server."""
     processor_seconds: int = ANALYSIS_PROCESSOR_SECONDS
-    """Seconds of processor time until SIGXCPU; five more until SIGKILL."""
+    """Seconds of CPU time until SIGXCPU; five more until SIGKILL."""
     wall_seconds: float = ANALYSIS_SECONDS
     open_files: int = 32
     answer_bytes: int = (2 << 30) + (64 << 20)

@@ -287,7 +287,7 @@ def _ending(status: int, out_of_memory: bool, limits: Limits) -> Answer:
     if status >= 0:
         return Answer(outcome="exited", detail=f"exit code {status} without an answer")
     if -status == signal.SIGXCPU:
-        return Answer(outcome="time", detail=f"more than {limits.processor_seconds} s of processor time")
+        return Answer(outcome="time", detail=f"more than {limits.processor_seconds} s of CPU time")
     try:
         name = signal.Signals(-status).name
     except ValueError:

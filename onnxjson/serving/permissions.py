@@ -22,7 +22,7 @@ from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.running.box import confine
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import backups, files
-from onnxjson.storage.external_files import locations
+from onnxjson.storage.named_files import locations
 
 _HEAD: Final = 1 << 16
 """Bytes by which a text is recognized."""
@@ -98,7 +98,7 @@ class Permissions:
         ]
         if named or (isinstance(subject, Pass) and subject.is_own_code):
             what = f'the parameter "{named[0]}" names a file' if named else "it is code of another package"
-            raise UntrustedError(f"{name_of(subject)}: {what}; `onnxjson mcp --allow-files` allows that")
+            raise UntrustedError(f"{what}; `onnxjson mcp --allow-files` allows that", place=name_of(subject))
 
 
 def _is_text(path: Path) -> bool:

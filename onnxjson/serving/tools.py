@@ -53,8 +53,8 @@ from onnxjson.serving.answers import answer, paged
 from onnxjson.serving.permissions import Permissions
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.external_files import refuse_left_behind
 from onnxjson.storage.identity import Identity, identity
+from onnxjson.storage.named_files import refuse_left_behind
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

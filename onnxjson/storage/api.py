@@ -15,8 +15,9 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingFileError, MissingInputError, WeightsMissingError
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
-from onnxjson.storage.external_files import copy_files, left_behind, locations
+from onnxjson.storage.external_files import copy_files
 from onnxjson.storage.files import Format
+from onnxjson.storage.named_files import left_behind, locations
 from onnxjson.storage.remote import path_of
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
 
@@ -33,18 +34,18 @@ def load(
     Tensors of 4 KiB and more stay in the file until they are used, and so does external data.
 
     Args:
-        path: the file, or a URL that fsspec reads (extra ``fleet``), of which only what is used is fetched.
-        weights_from: a model, or the file of one, that has the bytes of digests. A text with digests loads without it,
-            but cannot be saved with its weights.
-        folder: where the folder of blobs is; the folder of the text if it is None.
+        path: the file, or a URL (with the extra ``fleet``), from which only the used parts are fetched.
+        weights_from: a model or its file, which has the weights that the text has only as sha256. Without it, the text
+            loads, but cannot be saved with its weights.
+        folder: the folder that contains the folder of blobs; by default that of the text.
 
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         UntrustedError: a blob is not a file that a text may name.
-        MissingFileError: there is no such file; it is Python's FileNotFoundError, too.
+        MissingFileError: the file does not exist; this is also a FileNotFoundError.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
-        DecodeError: it is not a model; ``findings`` has all reasons with their places.
-        LimitError: it is too big or nests too deep.
+        DecodeError: it is not a model; ``findings`` has all reasons with their positions.
+        LimitError: it is too big or nested too deeply.
     """
     if path == "":
         raise MissingInputError("the path is empty, which names no file")
@@ -72,26 +73,26 @@ def save(
     weights: WeightsMode = "inline",
     blobs: str | Path | None = None,
 ) -> None:
-    """Save a model to a file, all or nothing; it is read back before it replaces an existing file.
+    """Save a model to a file, completely or not at all; the new file is read back before it replaces an existing one.
 
     Args:
         model: the model.
         path: the file.
-        format: "onnx", "json" or "protojson"; by default the ending decides: ``.onnxjson`` is proto-JSON (as for onnx),
-            any other ``.json`` the text onnxjson/1, all else the binary.
+        format: "onnx", "json" or "protojson"; by default the extension decides: ``.onnxjson`` is proto-JSON (as for
+            onnx), any other ``.json`` is the text onnxjson/1, all others are the binary.
         weights: the form of tensors of more than 64 elements in the text: "inline" as base64, "blobs" each in a file
             of the folder `blobs`, "digest" as their sha256 only, "keep" as they were read.
         blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` by default.
 
     Warns:
-        UserWarning: the model refers to files next to the one it was loaded from, and `path` is in another folder.
+        UserWarning: the model has external data next to the file it was loaded from, but `path` is in another folder.
 
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
         OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
         ChangedUnderneathError: a file that contains tensors of `model` was changed since it was loaded.
         EncodeError, LimitError: the form cannot represent the model.
-        TypeError, ValueError: `model` is not a Model; `format` or `weights` has another value.
+        TypeError, ValueError: `model` is not a Model; `format` or `weights` has an unknown value.
     """
     _require_model(model)
     _save(model, path, format, weights=weights, blobs=blobs)
@@ -113,7 +114,7 @@ def convert(
     blobs: str | Path | None = None,
     weights_from: str | Path | Model | None = None,
 ) -> Path:
-    """Convert the file of a model to another form, with copies of its external data; return the new file.
+    """Convert the file of a model to another format, with copies of its external data; return the new file.
 
     See `load` and `save` for the arguments and the errors.
     """
@@ -138,7 +139,8 @@ def loads(
 ) -> Model:
     """Load the model in a text: onnxjson/1 or proto-JSON.
 
-    `weights_from` is a model, or the file of one, that has the bytes of digests; `folder` has the folder of blobs.
+    `weights_from` is a model or its file, which has the weights that the text has only as sha256; `folder` contains
+    the folder of blobs.
 
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
@@ -147,7 +149,7 @@ def loads(
         TypeError: `text` is neither str nor bytes.
     """
     if not isinstance(text, str | bytes):
-        raise TypeError(f"expected a text, str or bytes, not {type(text).__name__}")
+        raise TypeError(f"expected a string, str or bytes, not {type(text).__name__}")
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     read = text_file.read_bytes(data)
     if not read.has_digests:
@@ -162,7 +164,8 @@ def dumps(
 
     Args:
         model: the model.
-        weights: as in `save`. With "blobs", they are written if `folder` is given; else the text only names them.
+        weights: as in `save`. With "blobs", the files are written if `folder` is given; otherwise the text only names
+            them.
         blobs: the folder of blobs, relative to `folder`; "model.blobs" if it is None.
         folder: the folder that the text will be in, as in `loads`.
 
@@ -171,7 +174,7 @@ def dumps(
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that contains tensors of `model` can no longer be read.
         UntrustedError: `blobs` is not a valid name for a folder of blobs.
-        TypeError, ValueError: `model` is not a Model; `weights` has another value, or is "blobs" without a folder.
+        TypeError, ValueError: `model` is not a Model; `weights` has an unknown value, or is "blobs" without a folder.
     """
     _require_model(model)
     _require_word(weights, get_args(WeightsMode), "weights")

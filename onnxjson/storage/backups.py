@@ -136,7 +136,9 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
                 save_file(folder / "path", lambda sink: sink.write(os.fsencode(real)), mode=0o600)
             STORE.keep(real, partial(_copy, descriptor), status.st_size, digest, stat.S_IMODE(status.st_mode))
     except (OutputError, FileError, AccessDeniedError) as error:
-        raise type(error)(f"no backup of {name} can be kept: {error}; {way_out('state')}") from error
+        error.add_place(f"no backup of {name} can be kept")
+        error.hint = way_out("state")
+        raise
 
 
 def _copy(descriptor: int, output: Output) -> None:

@@ -23,8 +23,8 @@ from onnxjson.model.system import Folder
 from onnxjson.storage import safetensors
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
+from onnxjson.storage.named_files import is_data_of
 from onnxjson.storage.saving import Sink, save_file
 
 Format = Literal["onnx", "json", "protojson"]
@@ -72,7 +72,7 @@ def load(
         ConflictError: the text has conflicts, and `conflicted` is false.
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         OtherJsonError: it is JSON of another program.
-        DecodeError: it is not a model; ``findings`` has all reasons with their places.
+        DecodeError: it is not a model; ``findings`` has all reasons with their positions.
         OnnxJsonError: the file cannot be read, a text must not name the file of a blob, or it is too big or too deep.
     """
     path = Path(path) if isinstance(path, str) else path  # that of a URL shows it

@@ -58,15 +58,15 @@ class Identity:
         """
         path = path or self.path
         try:
-            now = _facts(os.stat(path))
+            facts = _facts(os.stat(path))
         except FileNotFoundError as error:
             name = visible(str(path), None)
             raise ChangedUnderneathError(f"{name} was removed since it was opened; save under another name") from error
         except OSError as error:
             raise reading_error(path, error) from error
-        if now == self._facts:
+        if facts == self._facts:
             return
-        if not (now[:3] == self._facts[:3] and self._sha256 is not None and sha256_of(path) == self._sha256):
+        if not (facts[:3] == self._facts[:3] and self._sha256 is not None and sha256_of(path) == self._sha256):
             name = visible(str(path), None)
             raise ChangedUnderneathError(
                 f"{name} was changed by another program since it was opened; open it again, or save under another name"

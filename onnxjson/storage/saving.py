@@ -126,7 +126,6 @@ def save_file(
     replace: bool = True,
     backup: Callable[[Path], object] | None = None,
     fsync: bool = True,
-    break_hardlink: bool = False,
     mode: int | None = None,
     sha256: str | None = None,
     beneath: system.Folder | None = None,
@@ -142,7 +141,6 @@ def save_file(
         replace: whether an existing file may be replaced.
         backup: called with the existing file just before it is replaced; an exception stops the save.
         fsync: whether to wait until the file is on the disk; if not, a power cut (not a kill) can leave an empty file.
-        break_hardlink: whether a file with several names may be replaced under this name only.
         mode: permissions of a new file; by default those of the umask.
         sha256: hash of the content, if it is known before it is written; the bytes that are read back must have it.
         beneath: an open folder in which the file must be, whatever links were exchanged meanwhile.
@@ -151,13 +149,13 @@ def save_file(
         UntrustedError: the file would not be beneath the folder.
         OutputError: the folder is missing, or something else is in the way.
         FileError: the system cannot write, or reads back other bytes.
-        AccessDeniedError: the system forbids it.
+        AccessDeniedError: permission denied.
         ChangedUnderneathError: `path` is no longer the file that was opened.
         EncodeError: the written file cannot be read again (a `DecodeError` of `verify`).
         Exception: whatever `write`, `verify` and `backup` raise.
     """
     refuse_writing(path)
-    target, status = _target(path, break_hardlink)
+    target, status = _target(path)
     name = visible(str(path), None)
     if not replace:
         _refuse_existing(target, name)
@@ -211,10 +209,10 @@ def make_folder(path: Path) -> None:
 
 def require_savable(path: Path) -> None:
     """Raise unless a file can be saved at a path; to call before the user is asked whether to replace a file."""
-    _target(path, break_hardlink=False)
+    _target(path)
 
 
-def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | None]:
+def _target(path: Path) -> tuple[Path, os.stat_result | None]:
     """The file that a save of `path` replaces, and its status if it exists; raise if a file cannot be saved there."""
     name = visible(str(path), None)
     if "\0" in str(path):
@@ -235,7 +233,7 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
         raise errors.OutputError(f"{name} is a folder; choose the name of a file")
     if not stat.S_ISREG(status.st_mode):
         raise errors.OutputError(f"{name} is a pipe, socket or device; write to a file, or to standard output with -")
-    if status.st_nlink > 1 and not break_hardlink:
+    if status.st_nlink > 1:
         raise errors.OutputError(
             f"{name} has {status.st_nlink} names (hard links), and a save would separate this one from the others; "
             "save under another name"

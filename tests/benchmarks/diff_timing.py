@@ -34,14 +34,14 @@ def measure(folder: Path) -> dict[str, float]:
     _ = onnxjson.diff(small.base, small.target).events  # what is imported on first use is not what is measured
     base, target = onnxjson.load(folder / "base.onnx"), onnxjson.load(folder / "target.onnx")
     started = time.process_time()
-    found = onnxjson.diff(base, target)
-    _ = found.events
+    difference = onnxjson.diff(base, target)
+    _ = difference.events
     cpu = time.process_time() - started
     graphs = {}
     for before, after, target_of, base_of, optional in json.loads((folder / "truth.json").read_text()):
         pairs = frozenset((one, other) for one, other in optional)
         graphs[before] = GraphTruth(before, after, target_of, base_of, pairs)
-    score = Judge.of_mutation(Mutation(base, target, graphs, ())).score(pairs_of(found.alignment))
+    score = Judge.of_mutation(Mutation(base, target, graphs, ())).score(pairs_of(difference.alignment))
     return {"cpu": cpu, "recall": score.recall}
 
 

@@ -69,7 +69,7 @@ def judged(found: Sequence[TestCase], worker: Worker) -> Iterator[Verdict]:
             yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(case, each, outcome))
 
 
-def _outcome(case: TestCase, each: DataSet, outcome: Outcome) -> tuple[str, str]:
+def _outcome(case: TestCase, data_set: DataSet, outcome: Outcome) -> tuple[str, str]:
     refused, failed, output = outcome.first(Refused), outcome.first(Failed), outcome.first(Output)
     if refused is not None or outcome.problem or outcome.first(Opened) is None:
         return "cannot load", outcome.problem if refused is None else refused.problem
@@ -77,7 +77,7 @@ def _outcome(case: TestCase, each: DataSet, outcome: Outcome) -> tuple[str, str]
         problem = "the run returned nothing" if failed is None else failed.problem
         return "cannot load" if "NOT_IMPLEMENTED" in problem else "fail", problem
     outputs = unpacked_values(output.values)
-    for name, expected in each.outputs.items():
+    for name, expected in data_set.outputs.items():
         comparison = compare_values(expected, outputs.get(name), _tolerances(case))
         if not comparison.close:
             return "fail", f"{name} {comparison.problem or f'differs by up to {comparison.largest_absolute}'}"

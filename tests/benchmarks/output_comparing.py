@@ -74,12 +74,14 @@ def compare(old: Path, new: Path) -> Comparison:
         OSError: a folder holds no record.
     """
     sides = [_cases(folder) for folder in (old, new)]
-    found = Comparison()
+    comparison = Comparison()
     for case in dict.fromkeys([*sides[0], *sides[1]]):
-        counts = found.counts.setdefault(case.split("/")[-2], Counter())
+        counts = comparison.counts.setdefault(case.split("/")[-2], Counter())
         if missing := [name for name, side in zip(("old", "new"), sides, strict=True) if case not in side]:
             counts[Verdict.DIFFERENT] += 1
-            found.differences.append(Difference(case, f"not in the {missing[0]} record", Verdict.DIFFERENT, "", ""))
+            comparison.differences.append(
+                Difference(case, f"not in the {missing[0]} record", Verdict.DIFFERENT, "", "")
+            )
             continue
         outputs = [_outputs(side[case]) for side in sides]
         for name in dict.fromkeys([*outputs[0], *outputs[1]]):
@@ -91,8 +93,8 @@ def compare(old: Path, new: Path) -> Comparison:
             verdict = verdict_of(texts[0], texts[1])
             counts[verdict] += 1
             shown = [str(value) if text is None else text for text, value in zip(texts, (first, second), strict=True)]
-            found.differences.append(Difference(case, name, verdict, *shown))
-    return found
+            comparison.differences.append(Difference(case, name, verdict, *shown))
+    return comparison
 
 
 def verdict_of(old: str | None, new: str | None) -> Verdict:

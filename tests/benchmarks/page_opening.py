@@ -23,10 +23,10 @@ def opening(page: Path, chromium: str, profile: Path) -> int:
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom"]
     words += [f"--user-data-dir={profile}", "--virtual-time-budget=60000", page.as_uri()]
     done = subprocess.run([chromium, *words], check=True, timeout=120, capture_output=True, text=True)
-    found = re.search(r'data-ready="(\d+)"', done.stdout)
-    if found is None:
+    match = re.search(r'data-ready="(\d+)"', done.stdout)
+    if match is None:
         raise SystemExit("the script of the page did not end")
-    return int(found[1])
+    return int(match[1])
 
 
 def main(arguments: list[str]) -> int:

@@ -40,15 +40,15 @@ def sessions(models: Sequence[Path], only: Sequence[str], *, all_passes: bool) -
     return [session for session in found if not only or set(only) & set(session.name.split("/"))]
 
 
-def report(found: Comparison, most: int, *, wording: bool) -> str:
+def report(comparison: Comparison, most: int, *, wording: bool) -> str:
     """The tables of a comparison, and up to `most` differences; those of wording only if asked for."""
     lines = [f"{'session':<14}" + "".join(f"{verdict.value:>26}" for verdict in Verdict)]
     lines += [
         f"{name:<14}" + "".join(f"{counts[verdict]:>26,}" for verdict in Verdict)
-        for name, counts in found.counts.items()
+        for name, counts in comparison.counts.items()
     ]
     for verdict in (Verdict.DIFFERENT, *([Verdict.WORDING] if wording else [])):
-        shown = [difference for difference in found.differences if difference.verdict is verdict]
+        shown = [difference for difference in comparison.differences if difference.verdict is verdict]
         lines += [f"\n{difference.shown()}" for difference in shown[:most]]
         if len(shown) > most:
             lines.append(f"\n{len(shown) - most:,} more are {verdict.value}")

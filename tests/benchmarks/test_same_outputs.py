@@ -88,10 +88,10 @@ def test_records_are_compared_case_by_case(
     changes: dict[str, Any], verdict: Verdict, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = record(tmp_path / "old"), record(tmp_path / "new", **changes)
-    found = compare(old, new)
-    assert found.counts["edits"] == {Verdict.EQUAL: 4}
-    assert found.counts["diff"][verdict] >= 1
-    assert [(each.case, each.verdict) for each in found.differences] == (
+    comparison = compare(old, new)
+    assert comparison.counts["edits"] == {Verdict.EQUAL: 4}
+    assert comparison.counts["diff"][verdict] >= 1
+    assert [(each.case, each.verdict) for each in comparison.differences] == (
         [] if verdict is Verdict.EQUAL else [("m/diff/one", verdict)]
     )
     assert same_outputs.main(["compare", str(old), str(new), "--wording"]) == code

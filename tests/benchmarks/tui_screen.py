@@ -61,7 +61,7 @@ class Answer(NamedTuple):
     seconds: float
     """Until the last of them."""
     cpu: float
-    """Seconds of processor time, the inspector included."""
+    """Seconds of CPU time, the inspector included."""
     after: int
     """Bytes with which the inspector followed."""
 

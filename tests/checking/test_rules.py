@@ -110,7 +110,7 @@ BUILT: dict[str, tuple[str, Callable[[], Model], Callable[[], Model]]] = {
     "ONJ901": ("outside", lambda: _with_graph(initializer=(_external("w", "../w.bin"),)),
                lambda: _with_graph(initializer=(_external("w", "data/w.bin"),))),
     "ONJ902": ("w.bin", lambda: _with_graph(initializer=(_external("w", "w.bin"),)), _clean),
-    "ONJ903": ("not visible", lambda: _node(name="a\u202eb"), _clean),
+    "ONJ903": ("invisible", lambda: _node(name="a\u202eb"), _clean),
     "ONJ904": ("/home/jane", lambda: _clean(doc_string="File /home/jane/train.py"),
                lambda: _clean(doc_string="train.py")),
     "ONJ905": ("AKIAAB", lambda: _clean(doc_string="AKIAABCDEFGHIJKLMNOP"), lambda: _clean(doc_string="AKIA")),
@@ -130,10 +130,10 @@ def _with_tensor_of(data_type: int, code: str, values: object) -> Model:
 
 def _of(text: str) -> Model:
     """Return the model of a text, which may begin with the version of its operator set: ``@11 (...) => ...``."""
-    found = re.match(r"@([0-9]+) ", text)
-    body = text[found.end() :] if found else text
+    match = re.match(r"@([0-9]+) ", text)
+    body = text[match.end() :] if match else text
     return replace(
-        parsed(f"g {body}", opset=int(found[1]) if found else 21, imports="com.microsoft"), producer_name="test"
+        parsed(f"g {body}", opset=int(match[1]) if match else 21, imports="com.microsoft"), producer_name="test"
     )
 
 

@@ -128,7 +128,7 @@ def test_versions_of_all_dependencies_are_pinned() -> None:
 
 def test_time_for_outputs_is_an_input(repository: Path) -> None:
     _, _, outputs, _ = _run_gate(repository, base="main", **{"verify-seconds": "0"})
-    assert "outputs not compared" in Path(outputs["comment"]).read_text()
+    assert "Outputs were not compared." in Path(outputs["comment"]).read_text()
 
 
 def test_page_names_every_output() -> None:
@@ -147,3 +147,7 @@ def test_workflow_of_the_page_uses_declared_inputs_and_outputs() -> None:
     assert {"comment", "sarif"} <= used <= set(declared["outputs"])
     assert {"pull-requests", "security-events"} <= set(workflow["permissions"])
     assert "github/codeql-action/upload-sarif@v3" in {each.get("uses") for each in steps}
+    writing = [each for each in steps if "gh pr comment" in each.get("run", "") or "sarif" in each.get("uses", "")]
+    assert len(writing) == 2
+    assert all("env.WRITES == 'true'" in each["if"] for each in writing), "those from forks may not write"
+    assert "policy" not in gate["with"], "an empty repository has no such file"

@@ -107,7 +107,7 @@ def test_same_base_wants_the_very_model(binary: Path, change: Path) -> None:
     [
         ((), "-o OUT for a file, or -i to change MODEL itself"),
         (("-i", "-o", "x.onnx"), "-o OUT writes another file, and -i changes MODEL itself; choose one of them"),
-        (("-i", "--to", "json"), "-i keeps the form of MODEL"),
+        (("-i", "--to", "json"), "-i keeps the format of MODEL"),
     ],
 )
 def test_usage_names_what_fits(binary: Path, change: Path, options: tuple[str, ...], says: str) -> None:
@@ -177,11 +177,11 @@ def test_an_empty_change_in_place_changes_nothing(binary: Path, change: Path) ->
 
 def test_weights_that_the_change_has_not_come_from_another_model(tmp_path: Path, binary: Path) -> None:
     """A patch made of texts with digests adds tensors whose bytes only the binary has."""
-    whole = onnxjson.load(binary)
-    assert whole.graph is not None
-    bare = replace(whole, graph=replace(whole.graph, initializer=()))
+    model = onnxjson.load(binary)
+    assert model.graph is not None
+    bare = replace(model, graph=replace(model.graph, initializer=()))
     digests = tmp_path / "digests.onnx.json"
-    onnxjson.save(whole, digests, weights="digest")
+    onnxjson.save(model, digests, weights="digest")
     from onnxjson.storage import files
 
     change = tmp_path / "change.json"

@@ -114,7 +114,7 @@ def test_costs_are_a_column(binary: Path) -> None:
         (["--variant", "a=prune", "--variant", "a=onnxsim"], 2, "two variants have the name 'a'"),
         (["-o", "report.pdf"], 2, "end the name with one of .csv"),
         (["--dim", "N=1,2"], 2, "several sizes"),
-        (["--dim", "M=1"], 65, "open dimension"),
+        (["--dim", "M=1"], 65, "dynamic dimension"),
         (["--score", "none.py"], 66, "does not exist"),
         (["--tune", "threads="], 2, "has no value to try"),
         (["-o", "/none/report.csv"], 73, "create it first"),
@@ -132,7 +132,7 @@ def test_bound_runs_are_timed_and_compute_the_same(binary: Path) -> None:
     assert all(row["verdict"] in ("same", "close") and row["time"]["median"] for row in rows), rows
 
 
-@pytest.mark.skipif("CUDAExecutionProvider" not in get_available_providers(), reason="there is no GPU")
+@pytest.mark.skipif("CUDAExecutionProvider" not in get_available_providers(), reason="onnxruntime finds no NVIDIA GPU")
 def test_a_cuda_graph_is_timed(binary: Path) -> None:
     graph = ("--provider", "cuda:enable_cuda_graph=1", "--tune", "binding=on")
     assert run("bench", binary, *graph, "-n", "3").exit_code == 0
@@ -166,7 +166,7 @@ def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> N
     wrong = "wrong=set-attribute{node=op:LeakyRelu,attribute=alpha,value=0.5}"
     result = run("bench", binary, "--variant", wrong, *QUICK)
     assert result.exit_code == 1
-    assert "wrong: it computes other results" in result.stdout
+    assert "wrong: its outputs differ" in result.stdout
     assert run("bench", binary, "--variant", "int8=quantize-dynamic", *QUICK).exit_code == 0
 
 

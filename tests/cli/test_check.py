@@ -113,10 +113,10 @@ def test_json_is_ascii_and_has_every_field_of_every_finding(text: Path) -> None:
     result = run("check", "--json", text)
     assert result.exit_code == 1
     assert result.stdout.isascii()
-    found = json.loads(result.stdout)
-    assert [set(finding) for finding in found] == [FIELDS]
-    assert found[0]["file"] == str(text)
-    assert msgspec.convert(found, list[Finding])[0].severity == "error"
+    data = json.loads(result.stdout)
+    assert [set(finding) for finding in data] == [FIELDS]
+    assert data[0]["file"] == str(text)
+    assert msgspec.convert(data, list[Finding])[0].severity == "error"
 
 
 def test_json_of_a_sound_model_is_an_empty_array(binary: Path) -> None:

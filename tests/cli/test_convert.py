@@ -98,7 +98,7 @@ def test_a_name_with_a_slash_at_its_end_is_a_folder_or_refused(binary: Path, nam
 @pytest.mark.parametrize("name", ["m", " ", "m.txt", "m.pbtxt", "m.textproto", "m.onnxtxt", "m.bin"])
 def test_an_ending_that_says_nothing_needs_a_format(binary: Path, name: str) -> None:
     destination = binary.with_name(name)
-    assert "choose the form with --to" in _only_error(run("convert", binary, "-o", destination), 2)
+    assert "choose the format with --to" in _only_error(run("convert", binary, "-o", destination), 2)
     assert not destination.exists()
     assert run("convert", binary, "-o", destination, "--to", "onnx").exit_code == 0
     assert destination.read_bytes() == binary.read_bytes()

@@ -11,7 +11,8 @@ import onnxjson
 from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
 from onnxjson.model.errors import OutputError
 from onnxjson.model.walking import walk
-from onnxjson.storage.external_files import internalize, locations
+from onnxjson.storage.external_files import internalize
+from onnxjson.storage.named_files import locations
 from tests.cli.running import Result, run
 
 
@@ -91,7 +92,7 @@ def test_only_the_chosen_tensors_move_whatever_their_size(binary: Path) -> None:
     big = run("convert", binary, "--externalize", "--tensors", "fc.*", "--threshold", "1k", "-o", out)
     assert "1 tensor)" in big.stderr
     before = names(binary.parent)
-    assert "no constant that can move is called 'other.*'" in refused(
+    assert "no constant named 'other.*' can be moved" in refused(
         run("convert", binary, "--externalize", "--tensors", "other.*", "-o", binary.with_name("n.onnx")), 2
     )
     assert names(binary.parent) == before

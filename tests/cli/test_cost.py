@@ -14,10 +14,10 @@ KEYS = {"macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak
 
 
 def test_json_of_show_has_the_cost_beside_the_summary(binary: Path) -> None:
-    found = json.loads(run("show", binary, "--cost", "--dim", "N=2", "--json").stdout)
-    assert found["cost"].keys() > KEYS
-    assert (found["kind"], found["cost"]["macs"], found["cost"]["unknown"]) == ("summary", 5888, [])
-    assert (found["cost"]["parameters"], found["cost"]["dims"]) == (690, {"N": 2})
+    data = json.loads(run("show", binary, "--cost", "--dim", "N=2", "--json").stdout)
+    assert data["cost"].keys() > KEYS
+    assert (data["kind"], data["cost"]["macs"], data["cost"]["unknown"]) == ("summary", 5888, [])
+    assert (data["cost"]["parameters"], data["cost"]["dims"]) == (690, {"N": 2})
 
 
 def test_formula_is_shown_where_a_dimension_has_no_size(binary: Path) -> None:

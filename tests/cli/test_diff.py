@@ -88,10 +88,10 @@ def test_json_fits_its_schema_and_has_pairs_when_asked_for(binary: Path, leaky: 
     result = run("diff", binary, leaky, "--format", "json", "--matches")
     assert result.exit_code == 1
     assert result.stdout.isascii()
-    found = json.loads(result.stdout)
-    Draft202012Validator(diff_schema()).validate(found)
-    assert found["matches"] == [[f"/graph/node/{n}", f"/graph/node/{n}"] for n in range(6)]
-    assert found["summary"]["events"] == {"attribute-changed": 1}
+    data = json.loads(result.stdout)
+    Draft202012Validator(diff_schema()).validate(data)
+    assert data["matches"] == [[f"/graph/node/{n}", f"/graph/node/{n}"] for n in range(6)]
+    assert data["summary"]["events"] == {"attribute-changed": 1}
     same = json.loads(run("diff", binary, binary, "--format", "json").stdout)
     assert (same["equal"], same["events"]) == (True, [])
     assert "matches" not in same
@@ -266,7 +266,7 @@ def test_terminal_has_colours_and_a_pager(unfused: Path, leaky: Path, tmp_path: 
 def repository(binary: Path, leaky: Path, tmp_path: Path) -> Path:
     """A folder under git: m.onnx as it was committed, and another one in its place."""
     if shutil.which("git") is None:
-        pytest.skip("no git")
+        pytest.skip("git is not installed")
     folder = tmp_path / "repository"
     folder.mkdir()
     shutil.copy(binary, folder / "m.onnx")

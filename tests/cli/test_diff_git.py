@@ -26,24 +26,24 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     config = tmp_path / "gitconfig"
     config.write_text("[user]\n\tname = T\n\temail = t@example.org\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    made = Repository(tmp_path / "repository")
-    monkeypatch.chdir(made.top)
-    made.commit("one", **{"m.onnx": binary(), "sub/n.onnx.json": text(), "read.me": b"text"})
-    made.git("checkout", "-q", "-b", "side")
-    made.commit("theirs", **{"m.onnx": binary(beta=0.75)})
-    made.git("checkout", "-q", "main")
-    made.commit("two", **{"m.onnx": binary(alpha=0.2), "read.me": b"other"})
-    return made
+    repository = Repository(tmp_path / "repository")
+    monkeypatch.chdir(repository.top)
+    repository.commit("one", **{"m.onnx": binary(), "sub/n.onnx.json": text(), "read.me": b"text"})
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("theirs", **{"m.onnx": binary(beta=0.75)})
+    repository.git("checkout", "-q", "main")
+    repository.commit("two", **{"m.onnx": binary(alpha=0.2), "read.me": b"other"})
+    return repository
 
 
 def changes(*words: str) -> list[tuple[str, str | None, str | None]]:
     result = run("diff", "--format", "json", "--git", *words)
-    found = json.loads(result.stdout)
-    SCHEMA.validate(found)
+    data = json.loads(result.stdout)
+    SCHEMA.validate(data)
     assert result.exit_code == (
-        1 if any(not each.get("diff", {"equal": False})["equal"] for each in found["files"]) else 0
+        1 if any(not each.get("diff", {"equal": False})["equal"] for each in data["files"]) else 0
     )
-    return [(each["status"], each["old"], each["new"]) for each in found["files"]]
+    return [(each["status"], each["old"], each["new"]) for each in data["files"]]
 
 
 def test_schema_takes_failures_and_odd_names_and_refuses_what_is_never_printed(history: Any) -> None:
@@ -51,12 +51,12 @@ def test_schema_takes_failures_and_odd_names_and_refuses_what_is_never_printed(h
     (history.top / os.fsdecode(name)).write_bytes(binary())
     history.commit("odd name and a broken model", **{"m.onnx": b"broken"})
     printed = run("diff", "--format", "json", "HEAD~1", "HEAD").stdout
-    found = json.loads(printed)
-    SCHEMA.validate(found)
+    data = json.loads(printed)
+    SCHEMA.validate(data)
     assert printed.isascii()
     assert r"\udc" not in printed
-    assert {each["status"]: "error" in each for each in found["files"]} == {"added": False, "changed": True}
-    (changed,) = [each for each in found["files"] if each["status"] == "changed"]
+    assert {each["status"]: "error" in each for each in data["files"]} == {"added": False, "changed": True}
+    (changed,) = [each for each in data["files"] if each["status"] == "changed"]
     wrongs: list[dict[str, Any]] = [{"error": None}, {"old": None}, {"status": "moved"}, {"diff": {}}, {"more": 1}]
     for wrong in wrongs:
         with pytest.raises(ValidationError):

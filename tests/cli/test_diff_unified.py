@@ -152,7 +152,11 @@ def test_external_tensors_of_one_name_are_told_apart_by_address(tmp_path: Path) 
         tensors = tuple(external("twin", offset) for offset in offsets)
         return Place(Model(graph=Graph(initializer=tensors)), tmp_path / "m.onnx")
 
-    found = compare_external(place(0, 0, 0, 8), place(8, 0, 0, 0))
+    comparison = compare_external(place(0, 0, 0, 8), place(8, 0, 0, 0))
     first, second = (hashlib.sha256(bytes(each)).hexdigest() for each in (range(8), range(8, 16)))
-    assert found.old.decode() == (f"@/graph/initializer/0: sha256 {first}\n@/graph/initializer/3: sha256 {second}\n")
-    assert found.new.decode() == (f"@/graph/initializer/0: sha256 {second}\n@/graph/initializer/3: sha256 {first}\n")
+    assert comparison.old.decode() == (
+        f"@/graph/initializer/0: sha256 {first}\n@/graph/initializer/3: sha256 {second}\n"
+    )
+    assert comparison.new.decode() == (
+        f"@/graph/initializer/0: sha256 {second}\n@/graph/initializer/3: sha256 {first}\n"
+    )

@@ -10,7 +10,10 @@ from onnxjson.running import box, box_seccomp, box_trial
 from onnxjson.running.box_trial import Protection
 from tests.cli.running import run, run_process
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux" or bool(box.missing()), reason="this kernel protects less")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(box.missing()),
+    reason="this kernel has no Landlock or no seccomp",
+)
 
 
 def test_every_protection_is_tried() -> None:

@@ -144,7 +144,7 @@ def test_emptied_text_gives_up(binary: Path, editor: Editor, body: str) -> None:
     before = binary.read_bytes()
     result = edit(binary, editor(body), "--yes")
     assert result.exit_code == 130
-    assert ("has removed the text" if "unlink" in body else "is empty") in result.stderr
+    assert ("deleted the text" if "unlink" in body else "is empty") in result.stderr
     assert binary.read_bytes() == before
     assert kept() == []
 
@@ -173,7 +173,7 @@ def test_latest_edit_is_continued(binary: Path, editor: Editor) -> None:
     assert alpha_of(binary) == 0.2
     result = edit(binary, editor(""), "--continue")
     assert result.exit_code == 2
-    assert "without --continue, a new one begins" in result.stderr
+    assert "leave out --continue to begin a new one" in result.stderr
 
 
 def test_draft_that_was_kept_is_named_by_the_next_edit(binary: Path, editor: Editor) -> None:
@@ -521,7 +521,7 @@ def test_metadata_of_a_deleted_node_is_dropped_at_the_prompt(tmp_path: Path, edi
     )
     with Terminal("edit", tmp_path / "m.onnx", more=editor("import re; " + delete) | {"PAGER": "cat"}) as terminal:
         shown = terminal.expect("keep the draft?")
-        assert '2 lines of metadata are about the node that produces "a"' in shown
+        assert '2 lines of metadata belong to the node that produces "a"' in shown
         assert "[d]rop that metadata" in shown
         terminal.answer("d")
         terminal.expect("[y]es, [e]dit again, [n]o")

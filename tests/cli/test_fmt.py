@@ -45,10 +45,10 @@ def test_check_names_what_would_change_and_changes_nothing(text: Path) -> None:
     assert result.stdout == f"{other}\n"
     assert other.read_bytes() == before
     assert run("fmt", "--check", text).exit_code == 0
-    found = json.loads(run("fmt", "--check", text, other, "--json").stdout)
-    assert [(each["changed"], each["written"]) for each in found] == [(False, False), (True, False)]
-    found = json.loads(run("fmt", other, "--json").stdout)
-    assert found == [{"model": str(other), "changed": True, "written": True}]
+    data = json.loads(run("fmt", "--check", text, other, "--json").stdout)
+    assert [(each["changed"], each["written"]) for each in data] == [(False, False), (True, False)]
+    data = json.loads(run("fmt", other, "--json").stdout)
+    assert data == [{"model": str(other), "changed": True, "written": True}]
 
 
 def test_text_that_goes_on_after_the_canonical_one_would_change(text: Path) -> None:

@@ -102,7 +102,7 @@ def test_change_that_breaks_nothing_passes(repository: Path) -> None:
     result = run("gate", "--base", "main", "--policy", "policy.toml", "-o", out, "new.onnx.json")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (
         0,
-        "1 changed model: nothing is blocked.",
+        "1 model changed.",
     )
     assert run("gate", "--base", "main", "-o", out, "policy.toml").exit_code in (0, 1)
     assert run("gate", "--base", "nowhere", "-o", out).exit_code == 66
@@ -155,8 +155,9 @@ def test_changed_external_data_is_a_change_of_its_models(
     shown = run("gate", "--base", "HEAD~1", "-o", tmp_path / "out").stdout
     assert re.findall(r"deep/(.*) changed", shown) == names
     assert "other.onnx" not in shown
-    assert (tmp_path / "out" / "gate.md").read_text().count("weights-changed") >= 4
-    assert run("gate", "--base", "HEAD~1", "-o", tmp_path / "out", "deep/w.onnx").stdout.count("changed:") == 1
+    assert (tmp_path / "out" / "gate.md").read_text().count("`Gemm` changed by up to") >= 4
+    shown = run("gate", "--base", "HEAD~1", "-o", tmp_path / "out", "deep/w.onnx").stdout
+    assert shown.count(" changed: 0 errors") == 1
     _git(folder, "reset", "-q", "--soft", "HEAD~1")
     assert json.loads(run("diff", "--staged", "--json").stdout)["files"][1]["new"] == ":deep/ten.weigh.onnx"
     _git(folder, "reset", "-q")
@@ -239,7 +240,7 @@ def test_gate_says_what_it_could_not_compare(binary: Path, monkeypatch: pytest.M
         _git(folder, "commit", "-q", "-m", branch)
     monkeypatch.chdir(folder)
     run("gate", "--base", "main", "-o", folder / "out")
-    assert '⚠️ not compared: `nothing of "y" could be compared`' in (folder / "out" / "gate.md").read_text()
+    assert '❔ not compared: `nothing of "y" could be compared`' in (folder / "out" / "gate.md").read_text()
 
 
 def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
@@ -266,12 +267,13 @@ def test_gate_compares_outputs_and_lists_what_git_lfs_did_not_fetch(
     page = (folder / "out" / "gate.html").read_text()
     assert page.index("✗ <a") < page.index("⚠ <a")
     text = (folder / "out" / "gate.md").read_text()
-    assert re.search('⚠️ differ in . of 3 runs: `"probabilities" by up to ', text)
+    differs = 'differ in . of 3 runs with N = [0-9, ]+: `"probabilities" by up to [0-9.e-]+, [0-9.e-]+ % of the'
+    assert re.search(f"⚠️ {differs}", text)
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0.001")
-    assert "⚠️ not compared: " in (folder / "out" / "gate.md").read_text()
+    assert "❔ not compared: " in (folder / "out" / "gate.md").read_text()
     run("gate", "--base", "main", "-o", folder / "out", "--verify-seconds", "0")
-    assert "outputs not compared" in (folder / "out" / "gate.md").read_text()
+    assert "Outputs were not compared." in (folder / "out" / "gate.md").read_text()
     run("convert", binary, "-o", folder / "c.onnx", "--externalize", "--threshold", "1000", "--data-file", "c.data")
     (folder / "c.data").write_text(pointer)
     _git(folder, "add", "c.onnx", "c.data")
@@ -336,9 +338,15 @@ def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
     monkeypatch.chdir(folder)
     run("gate", "--base", "main", "-o", tmp_path / "out")
     text = (tmp_path / "out" / "gate.md").read_text()
-    assert "outputs compared on random inputs, at most 30 s a model" in text
-    assert re.search(r"⚠️ differ in \d of 3 runs: `\"y\" by up to ", text)
-    assert '<p class="verdict bad">outputs differ in ' in (tmp_path / "out" / "gate.html").read_text()
+    assert "(at most 30 s a model)" in text
+    assert re.search(r"⚠️ differ in \d of 3 runs[^:]*: `\"y\" by up to ", text)
+    page = (tmp_path / "out" / "gate.html").read_text()
+    rows, _, section = page.partition("<section")
+    assert all('<p class="verdict bad">outputs differ in ' in part for part in (rows, section))
+    assert "**breaking**: output `y` renamed to ``y" in text
+    assert (
+        "<br><b>compatible</b>: input <code>x</code>: axis 0 <code>1</code> -&gt; <code>N</code><br>and 1 more" in page
+    )
     (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
     assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
 

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import signal
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import output, overview
+from onnxjson.cli import failures, output, overview
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
@@ -142,7 +141,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     error: type[errors.OnnxJsonError], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = error("what, where, what to do", 3) if error is errors.WireError else error("what, where, what to do")
-    assert output.report_failure(failure) == error.exit_code
+    assert failures.report_failure(failure) == error.exit_code
     assert capsys.readouterr().err.startswith(f"onnxjson: error[{error.exit_code}]: what, where, what to do")
 
 
@@ -161,7 +160,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     ids=lambda value: type(value).__name__,
 )
 def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert output.report_failure(error) == code
+    assert failures.report_failure(error) == code
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -264,22 +263,6 @@ def test_terminal_without_the_characters_gets_escapes(tmp_path: Path) -> None:
     assert b"\xe9\\u20ac.onnx" in result.stderr
 
 
-def _processor_seconds(words: list[str]) -> float:
-    """The least processor time of a few runs; other programs that are busy can double it."""
-    durations = []
-    for _ in range(4):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(words, stdout=subprocess.DEVNULL, check=True, timeout=60)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        durations.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(durations)
-
-
-def test_help_takes_no_noticeable_time() -> None:
-    bare = _processor_seconds([command_line()[0], "-I", "-c", "pass"])
-    assert _processor_seconds(command_line("--help")) - bare < 0.2  # 0.05 on a machine that does nothing else
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script_calls_the_program(shell: str) -> None:
     result = run("completion", shell)
@@ -329,7 +312,7 @@ def test_a_system_that_opens_no_more_files_is_an_error_in_one_line(
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(output, "make_robust", full)
-    monkeypatch.setattr(output, "unprintable", full)
+    monkeypatch.setattr(failures, "unprintable", full)
     with pytest.raises(SystemExit) as caught:
         onnxjson.main(["--version"])
     assert caught.value.code == 74

@@ -108,7 +108,7 @@ def test_one_file_to_diff_outside_a_repository_is_a_usage_error(binary: Path, mo
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(binary.parent.parent))
     result = run("diff", binary)
     assert result.exit_code == 2
-    assert "two models are compared; name OLD and NEW" in result.stderr
+    assert "diff compares two models; name OLD and NEW" in result.stderr
 
 
 def test_missing_value_of_an_edit_is_not_a_missing_model(binary: Path) -> None:

@@ -231,6 +231,16 @@ EDITS = {
         "x.npy does not exist",
         "onnxjson run digits.onnx --input image=1",
     ),
+    "two models to merge": Mistake(
+        "onnxjson merge digits.onnx exported.onnx",
+        "write (onnxjson merge) BASE OURS THEIRS (-o) OUT",
+        "\\1 digits.onnx digits.onnx digits.onnx \\2 new.onnx",
+    ),
+    "an option of other converters": Mistake(
+        "onnxjson convert digits.onnx --fp16 -o new.onnx",
+        "(onnxjson optimize) MODEL (-p float16) -o OUT",
+        "\\1 digits.onnx \\2 -o new.onnx",
+    ),
     "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show)`", "\\1 digits.onnx"),
 }
 
@@ -355,7 +365,7 @@ FILES = {
         "policy.toml",
         POLICY + '[rules]\nselect = []\n[budgets]\nnodes = "<= base"\n',
         f"{CHECK} --strict",
-        "there is no base; (--base) names one",
+        "there is no base; name one with (--base)",
         other=f"{CHECK} --strict \\1 digits.onnx",
     ),
     "a size that is not known": File(

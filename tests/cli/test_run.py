@@ -100,7 +100,7 @@ def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--dim", "M=2"], 65, 'no open dimension "M"; there is N'),
+        (["--dim", "M=2"], 65, 'no dynamic dimension "M"; there is N'),
         (["--dim", "N"], 2, "write NAME=N"),
         (["--dim", "N=1,2"], 2, "verify"),
         (["--range", "2:1"], 2, "LOW must not exceed HIGH"),
@@ -223,5 +223,5 @@ def test_a_failed_run_names_the_sizes_that_were_chosen_once(tmp_path: Path) -> N
     failed = run("run", path, "--dim", "N=2")
     assert failed.exit_code == 76
     assert (failed.stdout + failed.stderr).count("Non-zero status code") == 1
-    assert "these sizes were chosen: M=1; others with --dim NAME=SIZE" in failed.stderr
+    assert "these sizes were chosen: M=1; set others with --dim NAME=SIZE" in failed.stderr
     assert run("run", path, "--dim", "M=4").exit_code == 0

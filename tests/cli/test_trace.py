@@ -78,13 +78,13 @@ def test_a_node_of_the_result_is_told_with_its_origins_and_one_of_the_first_mode
 
 
 def test_json_is_what_the_schema_says_and_has_both_ways(folder: Path) -> None:
-    found = json.loads(run("trace", folder / "t", "--format", "json").stdout)
+    data = json.loads(run("trace", folder / "t", "--format", "json").stdout)
     validator = Draft202012Validator(trace_schema())
-    assert not list(validator.iter_errors(found))
+    assert not list(validator.iter_errors(data))
     assert not list(validator.iter_errors(json.loads((folder / "t" / "trace.json").read_text())))
-    assert list(validator.iter_errors(found | {"more": 1}))
-    assert set(found["fates"]) == {f"/graph/node/{position}" for position in range(4)}
-    assert len(found["origins"]) == 2
+    assert list(validator.iter_errors(data | {"more": 1}))
+    assert set(data["fates"]) == {f"/graph/node/{position}" for position in range(4)}
+    assert len(data["origins"]) == 2
     some = json.loads(run("trace", folder / "t", "--format", "json", "--node", "bn").stdout)
     assert (list(some["origins"]), list(some["fates"])) == ([], ["/graph/node/1"])
 

@@ -28,7 +28,7 @@ def test_equal_models_exit_0_and_different_ones_1(pair: tuple[Path, Path]) -> No
     assert "the same values in 3 of 3 runs" in same.stdout
     different = run("verify", *pair, "--samples", "10")
     assert different.exit_code == 1
-    assert "10 of 10 runs failed" in different.stdout
+    assert "outputs differ in 10 of 10 runs" in different.stdout
     assert max(map(len, different.stdout.splitlines()[1:])) <= 80
 
 
@@ -94,7 +94,7 @@ def test_reasons_that_are_alike_are_told_once(pair: tuple[Path, Path], tmp_path:
     result = run("verify", pair[0], tmp_path / "broken.onnx", "--samples", "10")
     assert "10 of 10 runs failed" in result.stdout
     assert result.stdout.count("cannot be reshaped") == 1
-    assert "and 9 runs more like it" in " ".join(result.stdout.split())
+    assert "and 9 more runs like it" in " ".join(result.stdout.split())
 
 
 def test_nan_on_one_side_is_said_to_be_that(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_mixed_precision_refuses_to_judge_by_nan_alone(undefined: Path) -> None:
 def test_bench_does_not_call_nan_the_same(undefined: Path) -> None:
     result = run("bench", undefined, "-n", "1")
     assert result.exit_code == 1
-    assert "0 of 1 row compute the same within the tolerance, 1 not compared" in " ".join(result.stdout.split())
+    assert "outputs of 0 of 1 row are equal within the tolerance, 1 not compared" in " ".join(result.stdout.split())
 
 
 def test_names_that_are_not_utf_8_are_an_error_of_the_model(undefined: Path) -> None:

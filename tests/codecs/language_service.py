@@ -20,18 +20,18 @@ def main() -> int:
         subprocess.run(["npm", "install", "--silent", "vscode-json-languageservice"], cwd=folder, check=True)
         script, schema = Path(__file__).with_suffix(".mjs"), ROOT / "schemas" / "document-1.schema.json"
         printed = subprocess.run(["node", script, schema], cwd=folder, check=True, capture_output=True).stdout
-    found = json.loads(printed)
-    for name, shown in found.items():
+    data = json.loads(printed)
+    for name, shown in data.items():
         print(name, {key: value[:6] if isinstance(value, list) else value for key, value in shown.items()})
     pads = ["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"]
     checks = {
-        "an empty block of Conv offers its attributes": found["attributes"]["words"] == pads,
-        "op_type offers operators": '"Conv"' in found["operators"]["words"],
-        "an operator has its documentation": "convolution operator" in found["operators"]["hover"],
-        "an attribute has its documentation": "Padding for the beginning" in found["attribute"]["hover"],
-        "auto_pad offers its values": '"SAME_UPPER"' in found["choices"]["words"],
-        "a wrong type is explained": "such as float32[1,N,64]" in "".join(found["type"]["problems"]),
-        "a wrong value is found": bool(found["number"]["problems"]),
+        "an empty block of Conv offers its attributes": data["attributes"]["words"] == pads,
+        "op_type offers operators": '"Conv"' in data["operators"]["words"],
+        "an operator has its documentation": "convolution operator" in data["operators"]["hover"],
+        "an attribute has its documentation": "Padding for the beginning" in data["attribute"]["hover"],
+        "auto_pad offers its values": '"SAME_UPPER"' in data["choices"]["words"],
+        "a wrong type is explained": "such as float32[1,N,64]" in "".join(data["type"]["problems"]),
+        "a wrong value is found": bool(data["number"]["problems"]),
     }
     for what, holds in checks.items():
         print("ok" if holds else "NO", what)

@@ -42,7 +42,7 @@ def metadata(model: Model) -> dict[str, int]:
 def test_deleted_nodes_are_one_finding() -> None:
     (error,) = errors(("a", "c", "e"))
     assert error == (
-        '5:10: 6 lines of metadata are about the node that produces "b" and the node that produces "d", which do not '
+        '5:10: 6 lines of metadata belong to the node that produces "b" and the node that produces "d", which do not '
         "exist; delete them, or use --drop-orphans"
     )
     model, (warning,) = dropped(("a", "c", "e"))

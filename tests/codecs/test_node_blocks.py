@@ -47,10 +47,10 @@ def test_every_node_can_be_chosen_by_itself_however_deep(branches: Model) -> Non
         ((block,),) = node_blocks.read_blocks(text, (address,)).values()
         back = node_blocks.put_back(branches, {address: [block]})
         expected = addresses.resolve(branches, address)
-        found = addresses.resolve(back.model, address)
+        element = addresses.resolve(back.model, address)
         assert isinstance(expected, Node)
-        assert isinstance(found, Node)
-        assert found.name == f"new {expected.name}"
+        assert isinstance(element, Node)
+        assert element.name == f"new {expected.name}"
         assert len(nodes_of(back.model)) == len(nodes_of(branches))
         assert back.places == {address: (address,)}
 

@@ -16,7 +16,7 @@ from onnxjson.cli.rewrite import EditCommand
 ROOT = Path(__file__).parent.parent.parent
 
 PARTS = {
-    "changing", "diff_git", "diff_output", "feeding", "fleet_job", "group",
+    "changing", "diff_git", "diff_output", "failures", "feeding", "fleet_job", "fleet_run", "group",
     "options", "output", "overview", "paths", "processes", "reports",
 }  # fmt: skip
 """Modules of the command line that declare no command."""

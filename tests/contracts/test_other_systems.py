@@ -54,7 +54,7 @@ def test_models_are_converted_edited_saved_restored_and_run(tmp_path: Path) -> N
     assert "NO  reading files of the user" in done.stdout
     assert "ok  time beyond the limit" in done.stdout
     assert (
-        "so passes that evaluate texts of a model need --trust: onnxslim, transformers, symbolic-shapes" in done.stdout
+        "so passes that evaluate text from models need --trust: onnxslim, transformers, symbolic-shapes" in done.stdout
     )
     assert not [each.name for each in tmp_path.rglob("*") if "onnxjson-" in each.name]
 

@@ -17,22 +17,22 @@ from tests.corpus.collection import CorpusModel, file_models, node_models
 EIGHTHS = 8
 
 
-def _show(found: CorpusModel) -> None:
-    model = parse(found.data).model
+def _show(corpus_model: CorpusModel) -> None:
+    model = parse(corpus_model.data).model
     index = Index(model)
-    summary = summarise(model, index, Place(found.name, "onnx", len(found.data)))
+    summary = summarise(model, index, Place(corpus_model.name, "onnx", len(corpus_model.data)))
     assert as_json(summary).isascii()
     assert all(cells(line) <= 80 and line.isprintable() for line in summary_lines(summary, 80))
     for ref in list(index.nodes())[:5]:
         known = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
-        view = view_node(model, index, ref, found.name, None if known is None else documentation_fields(known))
+        view = view_node(model, index, ref, corpus_model.name, None if known is None else documentation_fields(known))
         assert all(line.isprintable() for line in node_lines(view, 80))
         assert as_json(view).isascii()
         assert select_nodes(model, index, f"@{ref.address}") == (ref,)
     for scope in index.scopes:
         for position in list(scope.initializers.values())[:3]:
             ref_to = select_tensor(model, index, f"@{scope.address}/initializer/{position}")
-            tensor = view_tensor(index, ref_to, found.name, None)
+            tensor = view_tensor(index, ref_to, corpus_model.name, None)
             assert tensor.problem is None
             assert all(line.isprintable() for line in tensor_lines(tensor, 80))
             assert as_json(tensor).isascii()

@@ -129,9 +129,9 @@ def _constant(tensor: Tensor) -> Key:
     """Type, dims and bytes of a tensor; None where the bytes are not here."""
     if tensor.string_data:
         return tensor.data_type, tensor.dims, tensor.string_data
-    found = raw_bytes(tensor)
-    if found is None:
+    stored = raw_bytes(tensor)
+    if stored is None:
         return None
-    data = found[0].read() if isinstance(found[0], Payload) else found[0]
+    data = stored[0].read() if isinstance(stored[0], Payload) else stored[0]
     content = data if len(data) <= LONGEST_KEY else hashlib.sha256(data).digest()
     return tensor.data_type, tensor.dims, content

@@ -30,14 +30,14 @@ def sequences(seed: int) -> tuple[list[int], list[int]]:
 def test_runs_are_equal_ascending_and_as_long_as_possible() -> None:
     for seed in range(500):
         base, target = sequences(seed)
-        found = find_common_runs(base, target, 100)
-        assert (found.base_end, found.target_end) == (len(base), len(target))
-        for run in found.runs:
+        runs = find_common_runs(base, target, 100)
+        assert (runs.base_end, runs.target_end) == (len(base), len(target))
+        for run in runs.runs:
             assert base[run.base : run.base + run.length] == target[run.target : run.target + run.length]
-        for one, other in itertools.pairwise(found.runs):
+        for one, other in itertools.pairwise(runs.runs):
             assert one.base + one.length <= other.base
             assert one.target + one.length <= other.target
-        assert sum(run.length for run in found.runs) == longest(base, target), seed
+        assert sum(run.length for run in runs.runs) == longest(base, target), seed
 
 
 @pytest.mark.parametrize("max_edits", [1, 3, 8])
@@ -46,13 +46,13 @@ def test_a_search_that_is_cut_off_goes_on_where_it_ended(max_edits: int) -> None
         base, target = sequences(seed)
         x = y = 0
         while x < len(base) and y < len(target):
-            found = find_common_runs(base, target, max_edits, x, y)
-            assert found.base_end + found.target_end > x + y
-            for run in found.runs:
-                assert x <= run.base <= run.base + run.length <= found.base_end
-                assert y <= run.target <= run.target + run.length <= found.target_end
+            runs = find_common_runs(base, target, max_edits, x, y)
+            assert runs.base_end + runs.target_end > x + y
+            for run in runs.runs:
+                assert x <= run.base <= run.base + run.length <= runs.base_end
+                assert y <= run.target <= run.target + run.length <= runs.target_end
                 assert base[run.base : run.base + run.length] == target[run.target : run.target + run.length]
-            x, y = found.base_end, found.target_end
+            x, y = runs.base_end, runs.target_end
 
 
 def test_common_length_ends_at_the_first_difference() -> None:

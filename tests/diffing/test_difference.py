@@ -143,15 +143,15 @@ def test_training_graphs_and_bindings_are_compared() -> None:
     step = d.TrainingInfo(algorithm=PLAIN.graph, update_binding=entries(w="g"))
     assert PLAIN.graph is not None
     changed = node(PLAIN.graph, op_type="Tanh")
-    found = explained(
+    events = explained(
         replace(PLAIN, training_info=(step,)),
         replace(PLAIN, training_info=(replace(step, algorithm=changed, update_binding=entries(w="h")),)),
     )
-    assert said(found) == [
+    assert said(events) == [
         ("replaced", "Relu -> Tanh", (f"{STEP}/algorithm/node/0",), (f"{STEP}/algorithm/node/0",)),
         ("field-changed", "training update_binding", (f"{STEP}/update_binding",), (f"{STEP}/update_binding",)),
     ]
-    assert details(found, 1) == [("update_binding w", "g", "h")]
+    assert details(events, 1) == [("update_binding w", "g", "h")]
 
 
 STEP = "/training_info/0"
@@ -171,10 +171,10 @@ def test_what_is_ignored_is_no_event_and_stays_in_the_patch() -> None:
     base = stack("transformer", 60)
     target = replace(renamed(base, 1), doc_string="x", metadata_props=entries(k="v"), model_version=3)
     assert {event.kind for event in diff(base, target).events} == {"renamed", "metadata-changed", "info-changed"}
-    found = diff(base, target, ignore=("names", "docs", "metadata"))
-    assert said(found) == [("info-changed", "model_version", ("/model_version",), ("/model_version",))]
-    assert found.patch.apply(base) == target
-    assert set(found.shares.values()) == {0, None}
+    difference = diff(base, target, ignore=("names", "docs", "metadata"))
+    assert said(difference) == [("info-changed", "model_version", ("/model_version",), ("/model_version",))]
+    assert difference.patch.apply(base) == target
+    assert set(difference.shares.values()) == {0, None}
     assert diff(base, replace(target, model_version=base.model_version), ignore=("names", "docs", "metadata")).equal
 
 
@@ -212,14 +212,14 @@ def test_a_summary_counts_nodes_and_events() -> None:
 
 
 def test_verdicts_are_set_without_comparing_again() -> None:
-    found = diff(PLAIN, with_graph(lambda graph: node(graph, op_type="Tanh")))
-    assert found.events[0].verdict == "not-run"
-    proved = found.with_verdicts({0: ("different", "by up to 1")})
+    difference = diff(PLAIN, with_graph(lambda graph: node(graph, op_type="Tanh")))
+    assert difference.events[0].verdict == "not-run"
+    proved = difference.with_verdicts({0: ("different", "by up to 1")})
     assert isinstance(proved, Diff)
     assert (proved.events[0].verdict, proved.events[0].evidence) == ("different", "by up to 1")
-    assert found.events[0].verdict == "not-run"
-    assert proved.patch == found.patch
-    assert proved.regions == found.regions
+    assert difference.events[0].verdict == "not-run"
+    assert proved.patch == difference.patch
+    assert proved.regions == difference.regions
 
 
 def test_places_are_name_scopes() -> None:
@@ -252,16 +252,16 @@ def test_files_with_the_same_nodes_share_them_and_have_the_same_diff(tmp_path: P
     described = replace(base, metadata_props=entries(key="value"), producer_name="another")
     for name, each in (("base", base), ("described", described)):
         onnxjson.save(each, tmp_path / f"{name}.onnx")
-    found = onnxjson.diff(tmp_path / "base.onnx", tmp_path / "described.onnx")
-    assert found.base.graph is not None
-    assert found.target.graph is not None
-    assert found.base.graph.node[0] is found.target.graph.node[0]
+    difference = onnxjson.diff(tmp_path / "base.onnx", tmp_path / "described.onnx")
+    assert difference.base.graph is not None
+    assert difference.target.graph is not None
+    assert difference.base.graph.node[0] is difference.target.graph.node[0]
     separate = onnxjson.load(tmp_path / "described.onnx")
     assert separate.graph is not onnxjson.load(tmp_path / "base.onnx").graph
     other = onnxjson.diff(base, separate)
-    assert found.events == other.events
-    assert [event.kind for event in found.events] == ["info-changed", "metadata-changed"]
-    assert found.summary == other.summary
-    assert found.matches == other.matches
-    assert found.patch.apply(base) == described
-    assert found.shares == other.shares
+    assert difference.events == other.events
+    assert [event.kind for event in difference.events] == ["info-changed", "metadata-changed"]
+    assert difference.summary == other.summary
+    assert difference.matches == other.matches
+    assert difference.patch.apply(base) == described
+    assert difference.shares == other.shares

@@ -34,14 +34,16 @@ def test_every_difference_is_in_an_event(seed: int) -> None:
     rng = random.Random(seed)
     base = random_model(rng)
     target = edited(base, rng)
-    found = diff_edited(base, target)
-    assert found.patch.apply(base) == target
-    assert all(event is not None for event in found.shares.values())
-    assert bool(found.events) == (base != target)
-    for pair in found.alignment.graphs:
+    difference = diff_edited(base, target)
+    assert difference.patch.apply(base) == target
+    assert all(event is not None for event in difference.shares.values())
+    assert bool(difference.events) == (base != target)
+    for pair in difference.alignment.graphs:
         for here, there in enumerate(pair.target_of):
             assert there == UNMATCHED or pair.base_of[there] == here
-    assert report(found, *NAMES).nodes.after == sum(len(each.graph.node) for each in found.alignment.target.scopes)
+    assert report(difference, *NAMES).nodes.after == sum(
+        len(each.graph.node) for each in difference.alignment.target.scopes
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,28 +30,28 @@ def exported(name: str) -> Model:
 
 def broken_laws(base: Model, target: Model) -> list[str]:
     """What is not as it should be of the diff of two models."""
-    found = diff(base, target)
-    shares = found.shares
+    difference = diff(base, target)
+    shares = difference.shares
     broken = [f"{unit} is unexplained" for unit, number in shares.items() if number is None]
     owners = set(shares.values())
     broken += [
         f"{event.kind} {event.pattern} explains nothing"
-        for number, event in enumerate(found.events)
+        for number, event in enumerate(difference.events)
         if number not in owners
     ]
-    if found.patch.apply(base) != target:
+    if difference.patch.apply(base) != target:
         broken.append("the patch does not lead there")
-    if found.equal != (base == target):
+    if difference.equal != (base == target):
         broken.append("equal")
     return broken
 
 
-def kinds(found: Diff) -> Counter[tuple[str, str, int]]:
+def kinds(diff: Diff) -> Counter[tuple[str, str, int]]:
     """What names and order of files must not change."""
     return Counter(
         [
             (event.kind, event.pattern, event.count)
-            for event in found.events
+            for event in diff.events
             if event.kind != "renamed" and (event.kind != "reordered" or event.pattern.startswith("inputs of"))
         ]
     )

@@ -237,16 +237,16 @@ def test_of_a_long_attribute_only_the_first_difference_is_reported() -> None:
 
     numbers, weights = list(range(1000)), [0.5] * 200
     one = trees(numbers, weights)
-    found = explained(one, trees([*numbers[:500], 7, 8, *numbers[502:]], [*weights, 1.5]))
+    events = explained(one, trees([*numbers[:500], 7, 8, *numbers[502:]], [*weights, 1.5]))
     shown = "496,497,498,499"
-    assert details(found, 0) == [
+    assert details(events, 0) == [
         (
             "attribute ids",
             f"[…,{shown},500,501,502,503,504,505,506,507,508,509,510,511,…], 1,000 elements",
             f"[…,{shown},7,8,502,503,504,505,506,507,508,509,510,511,…], 1,000 elements; 2 differ",
         )
     ]
-    assert details(found, 1) == [
+    assert details(events, 1) == [
         ("attribute w", "[…,0.5,0.5,0.5,0.5], 200 elements", "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differs")
     ]
 
@@ -266,12 +266,12 @@ def test_an_attribute_of_another_operator_with_the_same_value_is_no_detail() -> 
 def test_an_attribute_that_became_an_input_is_one_change() -> None:
     before = model("g (float[N,1] x) => (float[N] y) { y = Squeeze<axes=[1]>(x) }", opset=12)
     after = model("g (float[N,1] x) => (float[N] y) <int64[1] a={1}> { y = Squeeze(x, a) }", opset=13)
-    found = explained(before, after)
-    assert said(found) == [
+    events = explained(before, after)
+    assert said(events) == [
         ("opset-changed", "ai.onnx 12 -> 13", ("/opset_import/0",), ("/opset_import/0",)),
         ("attribute-changed", "Squeeze.axes, now an input", (f"{N}/0",), (f"{N}/0",)),
     ]
-    assert details(found, 1) == [("attribute axes", "[1]", None), ("input 1", None, "a")]
+    assert details(events, 1) == [("attribute axes", "[1]", None), ("input 1", None, "a")]
     assert said(explained(after, before))[1][:2] == ("attribute-changed", "Squeeze.axes, was an input")
 
 
@@ -319,11 +319,11 @@ def test_the_same_rewrite_at_many_places_is_one_event() -> None:
     )
     after = "\n".join(f"a{at} = Gemm(h{at}, w{at}, b{at})\n h{at + 1} = Relu(a{at})" for at in layers)
     start, end = "h0 = Identity(x)\n", "\n y = Neg(h6)"
-    found = explained(
+    events = explained(
         model(f"{G}<{weights}> {{ {start}{before}{end} }}"), model(f"{G}<{weights}> {{ {start}{after}{end} }}")
     )
-    assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "MatMul+Add -> Gemm", 6)]
-    assert [member.base[0] for member in found.events[0].members] == [f"{N}/{1 + 3 * at}" for at in layers]
+    assert [(event.kind, event.pattern, event.count) for event in events.events] == [("fused", "MatMul+Add -> Gemm", 6)]
+    assert [member.base[0] for member in events.events[0].members] == [f"{N}/{1 + 3 * at}" for at in layers]
 
 
 def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_make() -> None:
@@ -334,15 +334,15 @@ def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_ma
     # Every sum is taken by the next layer's product, too, so that all of them touch.
     before, after = [text.replace("(h1, s", "(b0, s").replace("(h2, s", "(b1, s") for text in (before, after)]
     start, end = "h0 = Exp(x)\n", "\n u = Max(h1, h2, h3)\n y = Tanh(u)"
-    found = explained(
+    events = explained(
         model(f"{G}<{weights}> {{ {start}{before}{end} }}", domains=', "d": 1'),
         model(f"{G}<{weights}> {{ {start}{after}{end} }}", domains=', "d": 1'),
     )
-    assert [(event.kind, event.pattern, event.count) for event in found.events] == [
+    assert [(event.kind, event.pattern, event.count) for event in events.events] == [
         ("fused", "Mul+Add -> d::MulAdd", 3)
     ]
-    assert found.regions[0, 1].inputs == (("b0", "b0"),)
-    assert found.regions[0, 1].outputs == (("b1", "b1"),)
+    assert events.regions[0, 1].inputs == (("b0", "b0"),)
+    assert events.regions[0, 1].outputs == (("b1", "b1"),)
 
 
 def test_every_kind_has_properties_in_the_order_of_the_kinds() -> None:

@@ -171,10 +171,10 @@ def test_event_is_right_with_its_kind_and_at_least_half_of_all_members(name: str
     event, right, kind = _EVENTS[name]
     other = Event("rewired", "Add", (Member(("/graph/node/0",), ("/graph/node/0",)),))
     renames = Event("renamed", "nodes", (Member(("/graph",), ("/graph",)),))
-    found = judge_events(_PLANTED, [renames, other, event])
-    assert (found.right, found.kind) == (right, kind)
-    assert "rewired Add" in found.others
-    assert not any(each.startswith("renamed") for each in found.others)
+    verdicts = judge_events(_PLANTED, [renames, other, event])
+    assert (verdicts.right, verdicts.kind) == (right, kind)
+    assert "rewired Add" in verdicts.others
+    assert not any(each.startswith("renamed") for each in verdicts.others)
 
 
 def test_structural_edits_need_no_weights() -> None:

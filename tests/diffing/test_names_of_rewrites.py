@@ -38,11 +38,11 @@ def kinds(found: Diff) -> list[tuple[str, str]]:
     return [(event.kind, event.pattern) for event in found.events]
 
 
-def shares(found: Diff, part: str) -> list[tuple[str, str | None]]:
+def shares(diff: Diff, part: str) -> list[tuple[str, str | None]]:
     """The units of the patch whose address has `part` in it, and the kinds of their events."""
     return [
-        (unit.kind, None if number is None else found.events[number].kind)
-        for unit, number in found.shares.items()
+        (unit.kind, None if number is None else diff.events[number].kind)
+        for unit, number in diff.shares.items()
         if part in (unit.base or unit.target or "")
     ]
 
@@ -75,11 +75,11 @@ def test_names_in_annotations_and_sharding_follow_the_deletion_that_changed_them
     assert (note.tensor_name, note.quant_parameter_tensor_names[0].value) == ("out", "out")
     base, target = sharded(base, "a"), sharded(target, "out")
     for one, other in ((base, target), (target, base)):
-        found = diff(one, other)
+        difference = diff(one, other)
         assert not broken_laws(one, other)
-        assert len(found.events) == 1
-        assert len(shares(found, "quantization_annotation")) == 2
-        assert shares(found, "device_configurations")
+        assert len(difference.events) == 1
+        assert len(shares(difference, "quantization_annotation")) == 2
+        assert shares(difference, "device_configurations")
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])

@@ -178,3 +178,23 @@ def test_values_that_end_a_rewrite_in_several_ways_are_no_cut() -> None:
     target = model_of(f"{head} {{a = local.Fused(x, w) z = local.More(a, v, y)}}")
     for one, other in ((base, target), (target, base)):
         assert len(diff(one, other).events) == 1
+
+
+def test_a_bias_is_not_the_counterpart_of_what_it_is_added_to() -> None:
+    """Exporters write ``Add(bias, product)`` with an Identity before the bias, optimizers ``Add(product, bias)``."""
+    base = model_of(f"""g (float[4,4] x) => (float[4,4] y, float[4,4] z) {WEIGHTS} {{
+        i = Identity(b1)
+        m = MatMul(x, w1)
+        y = Add(i, m)
+        z = Add(x, i)
+    }}""")
+    target = model_of(f"""g (float[4,4] x) => (float[4,4] y, float[4,4] z) {TRANSPOSED} {{
+        r = Reshape(x, s)
+        p = Gemm<transB = 1>(r, t1)
+        m = Reshape(p, s)
+        y = Add(m, c1)
+        z = Add(x, c1)
+    }}""")
+    patterns = rewrites(base, target)
+    assert "MatMul -> Reshape+Gemm+Reshape" in patterns
+    assert not any("constant" in pattern or pattern.startswith("Identity ->") for pattern in patterns), patterns

@@ -13,15 +13,15 @@ from onnxjson.model.structure import check_structure
 PAIRS = Path(__file__).parents[1] / "models" / "pairs"
 
 
-def taken_one_by_one(mine: Model, other: Model, into: int) -> Model:
+def taken_one_by_one(model: Model, other: Model, into: int) -> Model:
     """Take the first event that is left, until nothing differs."""
     for _ in range(60):
-        found = diff_models(*((other, mine) if into else (mine, other)))
-        if not found.events:
+        difference = diff_models(*((other, model) if into else (model, other)))
+        if not difference.events:
             break
-        mine, _ = Taking(found, into).take({(0, member) for member in range(len(found.events[0].members))})
-        assert not check_structure(mine)
-    return mine
+        model, _ = Taking(difference, into).take({(0, member) for member in range(len(difference.events[0].members))})
+        assert not check_structure(model)
+    return model
 
 
 @pytest.mark.parametrize("into", [0, 1])
@@ -33,8 +33,8 @@ def test_all_changes_one_by_one_lead_to_the_other_model(name: str, into: int) ->
 
 def test_an_operator_of_a_newer_opset_is_taken_with_the_opset() -> None:
     sides = [onnxjson.load(PAIRS / f"plain_{each}.onnx") for each in ("ts", "dynamo")]
-    found = diff_models(*sides)
-    gelu = next(number for number, event in enumerate(found.events) if event.pattern.endswith("-> Gelu"))
-    model, taken = Taking(found, 0).take({(gelu, 0)})
-    assert {found.events[event].kind for event, _ in taken} == {"fused", "opset-changed"}
+    difference = diff_models(*sides)
+    gelu = next(number for number, event in enumerate(difference.events) if event.pattern.endswith("-> Gelu"))
+    model, taken = Taking(difference, 0).take({(gelu, 0)})
+    assert {difference.events[event].kind for event, _ in taken} == {"fused", "opset-changed"}
     assert model.opset_import[0].version == 20

@@ -184,10 +184,10 @@ def test_where_a_file_is_missing_models_are_never_equal(tmp_path: Path) -> None:
     weights = numpy.ones((64, 64), numpy.float32)
     one, other = saved(tmp_path / "a", weights), saved(tmp_path / "b", weights)
     (tmp_path / "b" / "m.weights").unlink()
-    found = onnxjson.diff(one, other)
-    assert not found.events
-    assert not found.equal
-    (problem,) = found.incomplete
+    difference = onnxjson.diff(one, other)
+    assert not difference.events
+    assert not difference.equal
+    (problem,) = difference.incomplete
     assert problem.startswith("weights not compared: ")
     assert "m.weights" in problem
 
@@ -242,10 +242,10 @@ def test_quantized_weights_are_compared_through_their_scales(tmp_path: Path) -> 
     change("model.layers.1.o_proj.qweight", lambda array: array ^ 1)
     change("model.layers.1.o_proj.scales", lambda array: array * numpy.float32(1.5))
     change("lm_head.scales", lambda array: array * numpy.float32(1.1))
-    found = diff_models(onnxjson.from_proto(base), onnxjson.from_proto(target))
+    difference = diff_models(onnxjson.from_proto(base), onnxjson.from_proto(target))
     details = [
         detail.target
-        for event in found.events
+        for event in difference.events
         for member in event.members
         for detail in member.details
         if detail.what == "through the scales"

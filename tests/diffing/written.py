@@ -18,21 +18,21 @@ def model(graph: str, functions: str = "", opset: int = 18, domains: str = "") -
     return onnxjson.from_proto(onnx.parser.parse_model(text))
 
 
-def said(found: Diff) -> list[Said]:
+def said(diff: Diff) -> list[Said]:
     """What the events of a diff say, one entry for each member."""
     return [
-        (event.kind, event.pattern, member.base, member.target) for event in found.events for member in event.members
+        (event.kind, event.pattern, member.base, member.target) for event in diff.events for member in event.members
     ]
 
 
 def explained(base: Model, target: Model, **options: object) -> Diff:
     """The diff, of which every unit of the patch has one event and every event one unit at least."""
-    found = diff(base, target, **options)  # type: ignore[arg-type]
-    assert found.patch.apply(base) == target
-    shares = found.shares
+    difference = diff(base, target, **options)  # type: ignore[arg-type]
+    assert difference.patch.apply(base) == target
+    shares = difference.shares
     assert [unit for unit, number in shares.items() if number is None] == []
-    assert set(shares.values()) == set(range(len(found.events)))
-    return found
+    assert set(shares.values()) == set(range(len(difference.events)))
+    return difference
 
 
 def details(found: Diff, number: int = 0) -> list[tuple[str, str | None, str | None]]:

@@ -50,14 +50,14 @@ NOT_CODES = {
 @cache
 def codes_in_source() -> set[str]:
     """Every string of the package that is written like a code."""
-    found = set()
+    names = set()
     for path in sorted((ROOT / "onnxjson").rglob("*.py")):
         if {"cli", "git"} & set(path.relative_to(ROOT).parts) and path.name != "check.py":
             continue  # options and names of commands are written in the same way
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.update(re.findall(r"\A[a-z0-9]+(?:-[a-z0-9]+)+\Z", node.value))
-    return found - NOT_CODES
+                names.update(re.findall(r"\A[a-z0-9]+(?:-[a-z0-9]+)+\Z", node.value))
+    return names - NOT_CODES
 
 
 def test_every_code_of_the_source_is_on_the_page() -> None:

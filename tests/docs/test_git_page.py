@@ -32,17 +32,17 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    made = Repository(tmp_path / "repository")
+    repository = Repository(tmp_path / "repository")
     for key in ("name", "email"):
-        made.git("config", f"user.{key}", "t@example.org")
-    made.commit("one", **{"m.onnx.json": text(), "b.onnx": binary()})
-    made.git("checkout", "-q", "-b", "request")
-    made.commit("theirs", **{"m.onnx.json": text(beta=0.75), "b.onnx": binary(beta=0.75)})
-    made.git("checkout", "-q", "main")
-    made.commit("ours", **{"m.onnx.json": text(alpha=0.2)})
-    made.git("merge", "-q", "-m", "merged", "request")
-    made.git("checkout", "-q", "--detach")
-    return made
+        repository.git("config", f"user.{key}", "t@example.org")
+    repository.commit("one", **{"m.onnx.json": text(), "b.onnx": binary()})
+    repository.git("checkout", "-q", "-b", "request")
+    repository.commit("theirs", **{"m.onnx.json": text(beta=0.75), "b.onnx": binary(beta=0.75)})
+    repository.git("checkout", "-q", "main")
+    repository.commit("ours", **{"m.onnx.json": text(alpha=0.2)})
+    repository.git("merge", "-q", "-m", "merged", "request")
+    repository.git("checkout", "-q", "--detach")
+    return repository
 
 
 def run(command: str, made: Repository) -> "subprocess.CompletedProcess[str]":

@@ -92,10 +92,10 @@ def test_sam4onnx_attribute_is_set_at_its_place_and_nothing_else_changes() -> No
 
 
 def test_sam4onnx_attributes_are_found_in_every_branch() -> None:
-    found = edits.run(model_of(BRANCH), parse_line("set-attribute op:LeakyRelu alpha 0.25"))
-    assert found.outcomes[0].matches == 2
+    result = edits.run(model_of(BRANCH), parse_line("set-attribute op:LeakyRelu alpha 0.25"))
+    assert result.outcomes[0].matches == 2
     x = np.array([-1.0, 1.0], np.float32)
-    assert run(found.model, {"x": x, "c": np.array(True)})[0].tolist() == [-0.25, 1.0]
+    assert run(result.model, {"x": x, "c": np.array(True)})[0].tolist() == [-0.25, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_texts_tensors_and_new_attributes_are_set() -> None:
     [
         ("set-attribute op:Conv padz [1]", '/graph/node/0: Conv has no attribute "padz"; did you mean "pads"?'),
         ("set-attribute op:Identity foo 1", 'Identity has no attribute "foo"; Identity has none'),
-        ("set-attribute op:Conv pads x", 'value: "x", but "pads" of Conv must be INTS, a list of whole numbers'),
+        ("set-attribute op:Conv pads x", 'value: "x", but "pads" of Conv must be INTS, a list of integers'),
         ("set-attribute op:Conv pads [1,x]", "begins like JSON but is not"),
-        ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected a whole number'),
+        ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected an integer'),
         ("set-attribute op:Conv pads '{\"FLOATS\": [1]}'", '"pads" of Conv is INTS, but the value is FLOATS'),
         ("set-attribute op:LeakyRelu alpha 1e39", "value: "),
         ("set-attribute op:Convv pads [1]", 'no node has op:Convv; did you mean "Conv"?'),
@@ -348,7 +348,7 @@ def test_constants_in_bulk_stay_where_their_consumers_need_the_dtype() -> None:
     assert stay == '2 not cast, such as /graph/node/1: input 1 of Unsqueeze must be int64, but "axes" is int32'
     with pytest.raises(EditError, match="input 1 of Unsqueeze must be int64"):
         apply(model_of(text), parse_line("cast-tensor @/graph/node/0/attribute/value/t int32"))
-    with pytest.raises(EditError, match="none of 8 that match has a wider dtype"):
+    with pytest.raises(EditError, match="none of 8 matching constants has a wider dtype"):
         apply(model_of(text), parse_line("cast-tensor * float32"))
 
 

@@ -91,7 +91,7 @@ def test_sbi4onnx_old_size_changes_nothing_and_back_gives_the_function() -> None
     before = model_of(ATTENTION)
     same = run(before, SetBatchSize(size=1))
     assert same.model is before
-    assert same.outcomes[0].notes == ("the batch is 1 already",)
+    assert same.outcomes[0].notes == ("the batch size is already 1",)
     back = apply(before, [SetBatchSize(size=3), SetBatchSize(size=1)])
     require_same_results(before, back, sample_inputs(before))
     there = apply(before, SetBatchSize(size="N"))
@@ -187,7 +187,7 @@ def test_rows_of_a_constant_are_for_all_samples_where_they_are_alike() -> None:
     after = apply(model_of(text), SetBatchSize(size="N"))
     require_valid(after)
     _require_rows(model_of(text), after, 3, old=2)
-    with pytest.raises(EditError, match="another row for each of the 2 samples"):
+    with pytest.raises(EditError, match="a different row for each of the 2 samples"):
         apply(model_of(text.replace("1,2,3,1", "1,2,4,1")), SetBatchSize(size="N"))
 
 
@@ -338,21 +338,21 @@ def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*puts samples together"),
-        ("y = Softmax <axis = 0> (x)", "Softmax.*puts samples together"),
+        ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*combines samples with each other"),
+        ("y = Softmax <axis = 0> (x)", "Softmax.*combines samples with each other"),
         ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes that dimension"),
-        ("t = Transpose(x) y = MatMul(x, t)", "MatMul.*pairs every sample with every other"),
-        ("n = Abs(x) t = Transpose(n) y = Gemm(x, t)", "Gemm.*pairs every sample with every other"),
-        ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs every sample"),
-        ("a = ReduceSum <axes = [1]> (x) b = Transpose(a) y = Add(a, b)", r"Add\).*pairs every sample"),
+        ("t = Transpose(x) y = MatMul(x, t)", "MatMul.*pairs each sample with all others"),
+        ("n = Abs(x) t = Transpose(n) y = Gemm(x, t)", "Gemm.*pairs each sample with all others"),
+        ("a = Unsqueeze <axes = [0]> (x) b = Unsqueeze <axes = [1]> (x) y = Sub(a, b)", r"Sub\).*pairs each sample"),
+        ("a = ReduceSum <axes = [1]> (x) b = Transpose(a) y = Add(a, b)", r"Add\).*pairs each sample"),
         (
             "b = ReduceSum <axes = [1]> (x) a = ReduceSum <axes = [1], keepdims = 0> (x) y = Add(b, a)",
-            r"Add\).*pairs every sample",
+            r"Add\).*pairs each sample",
         ),
-        ("i = ArgMax <axis = 1, keepdims = 0> (x) y = Gather <axis = 1> (x, i)", "Gather.*pairs every sample"),
-        ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*puts samples together"),
+        ("i = ArgMax <axis = 1, keepdims = 0> (x) y = Gather <axis = 1> (x, i)", "Gather.*pairs each sample"),
+        ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*combines samples with each other"),
         ("y = local.Op(x)", "local:Op"),
-        ("y = Concat <axis = 0> (x, x)", "Concat.*puts samples together"),
+        ("y = Concat <axis = 0> (x, x)", "Concat.*combines samples with each other"),
         ("i = Constant <value = int64[1] {0}> () y = Gather <axis = 0> (x, i)", "Gather.*selects some of the samples"),
         ("y = NonZero(x)", "NonZero"),
         ("s = Constant <value = float[2] {2.0, 1.0}> () y = Resize(x, , s)", "Resize.*scales the number of samples"),
@@ -374,7 +374,7 @@ def test_sbi4onnx_what_cannot_be_followed_is_listed_and_nothing_changes(body: st
 def test_two_inputs_of_samples_are_not_paired() -> None:
     model = model_of("g (float[1,4] x, float[1,4] t) => (float[1,1] y) { u = Transpose(t) y = MatMul(x, u) }")
     for size in (3, "N"):
-        with pytest.raises(EditError, match=r"/graph/node/1 \(MatMul\): it pairs every sample with every other"):
+        with pytest.raises(EditError, match=r"/graph/node/1 \(MatMul\): it pairs each sample with all others"):
             apply(model, SetBatchSize(size=size))
 
 
@@ -400,7 +400,7 @@ def test_a_node_is_not_blamed_for_one_in_its_body(node: str) -> None:
     with pytest.raises(EditError) as raised:
         apply(model_of(f"g (float[1,4] x) => (float[1,4] y) {{ {node} }}"), SetBatchSize(size="N"))
     text = str(raised.value)
-    assert "(Softmax): it puts samples together" in text
+    assert "(Softmax): it combines samples with each other" in text
     assert "of its body" not in text
     assert "branches" not in text
 
@@ -425,7 +425,7 @@ def test_a_condition_that_samples_decide_is_refused() -> None:
         "<then_branch = t () => (float[1,1] r) { r = Neg(x) }, else_branch = e () => (float[1,1] o) { o = Abs(x) }>"
     )
     model = model_of(f"g (float[1,1] x, float[1,1] z) => (float[1,1] y) {{ c = Greater(x, z) y = If (c) {branches} }}")
-    with pytest.raises(EditError, match=r"/graph/node/1 \(If\): its condition is one for all samples"):
+    with pytest.raises(EditError, match=r"/graph/node/1 \(If\): it has one condition for all samples"):
         apply(model, SetBatchSize(size="N"))
 
 
@@ -460,7 +460,7 @@ def test_scans_are_followed(size: int | str) -> None:
     assert _types(after)[1:] == [f"float32[5,{size},4]", f"float32[{size},4]", f"float32[5,{size},4]"]
     inputs = {"h": numpy.ones((3, 4), numpy.float32), "x": numpy.ones((5, 3, 4), numpy.float32)}
     assert [each.shape for each in computed(after, inputs)] == [(3, 4), (5, 3, 4)]
-    with pytest.raises(EditError, match="has that dimension in another place afterwards"):
+    with pytest.raises(EditError, match="moves that dimension of a carried value to another axis"):
         apply(before, SetBatchSize(size=size, inputs={"x": 1}))
 
 
@@ -506,7 +506,7 @@ def test_the_node_is_named_where_inputs_with_different_sizes_meet() -> None:
     before = model_of(
         "g (float[1,4] x, float[2,4] state) => (float[2,4] y) { a = Abs(x) b = Abs(state) y = Add(a, b) }"
     )
-    with pytest.raises(EditError, match=r'/graph/node/2 \(Add\): .*sizes meet: "x" has 1, "state" has 2'):
+    with pytest.raises(EditError, match=r'/graph/node/2 \(Add\): .*sizes: "x" has 1, "state" has 2'):
         apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 0}))
 
 
@@ -560,7 +560,7 @@ def _samples(array: NDArray[Any], axis: int, before: int, samples: int) -> NDArr
 @pytest.mark.parametrize("start", range(0, 60, 20))
 def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
     """A batch is where the results of samples alone come out again: along one axis, within one of its factors."""
-    made = 0
+    count = 0
     for seed in range(start, start + 20):
         old = 1 + seed % 2
         before = random_model(seed, old, 6 + seed % 5)
@@ -569,7 +569,7 @@ def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
                 after = apply(before, SetBatchSize(size=size))
             except EditError:
                 continue
-            made += 1
+            count += 1
             x = numpy.random.default_rng(seed).standard_normal((3, 4, 6)).astype(numpy.float32)
             together = computed(after, {"x": x})[0]
             alone = [computed(before, {"x": numpy.repeat(x[place : place + 1], old, 0)})[0] for place in range(3)]
@@ -588,7 +588,7 @@ def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
                 )
                 for before_rows in range(1, rows + 1)
             ), seed
-    assert made
+    assert count
 
 
 def test_nothing_but_shapes_and_constants_changes() -> None:
@@ -620,7 +620,7 @@ def _recurrent(operator: str, layout: int, x: str, h: str = "1,1,3", inputs: str
 @pytest.mark.parametrize("size", [3, "N"])
 @pytest.mark.parametrize("old", ["1", "steps", "?"])
 def test_a_batch_on_the_time_axis_is_refused(operator: str, size: int | str, old: str) -> None:
-    words = rf"/graph/node/0 \({operator}\): axis {{}} of its input is the time"
+    words = rf"/graph/node/0 \({operator}\): axis {{}} of its input is time"
     for layout, x in ((0, f"{old},1,4"), (1, f"1,{old},4")):
         model = _recurrent(operator, layout, x)
         with pytest.raises(EditError, match=words.format(layout)):
@@ -648,11 +648,11 @@ def test_initial_states_and_lengths_must_have_the_batch_of_the_input(operator: s
     ("body", "reason"),
     [
         ("y, s, z = DynamicQuantizeLinear(x)", "it computes one scale for all samples"),
-        ("a = Constant <value_int = 0> () y = CumSum(x, a)", "adds up or multiplies along this axis"),
+        ("a = Constant <value_int = 0> () y = CumSum(x, a)", "accumulates along this axis"),
         ("y, n, v = BatchNormalization <training_mode = 1> (x, w, w, w, w)", "the mean of all samples"),
         ("s, y = TopK <axis = 0> (x, k)", "it selects among all samples"),
         ("y = Unique(x)", "compares all samples with each other"),
-        ("y = EyeLike(x)", "depends on their place along this axis"),
+        ("y = EyeLike(x)", "by their position along this axis"),
     ],
 )
 def test_operators_that_mix_samples_are_named_with_their_property(old: str, body: str, reason: str) -> None:
@@ -669,7 +669,7 @@ def test_operators_that_mix_samples_are_named_with_their_property(old: str, body
         ("y, i = TopK(x, n)", "TopK.*its input 1 is the same for all samples"),
         (
             "y = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool d, float[1,4] w) {d=Not(c) w=Neg(v)}>(n,,x)",
-            "Loop.*its number of iterations is one for all samples",
+            "Loop.*it has one number of iterations for all samples",
         ),
     ],
 )
@@ -709,7 +709,7 @@ def test_a_model_that_computes_with_the_number_of_samples_is_refused(body: str) 
     weights = "<int64 z = {0}, int64 o = {1}, int64[1] a = {1}>"
     model = model_of(f"g (float[1,4] x) => (float[1,4] y) {weights} {{ {body} }}")
     for size in (3, "N"):
-        with pytest.raises(EditError, match="computes with the number of samples"):
+        with pytest.raises(EditError, match="uses the number of samples"):
             apply(model, SetBatchSize(size=size))
 
 
@@ -769,7 +769,7 @@ def test_an_input_that_may_have_the_batch_must_be_named_where_it_cannot_be_follo
         apply(model, SetBatchSize(size="N"))
     after = run(model, SetBatchSize(size="N", inputs={"x": 0, "h": 1}))
     assert _types(after.model)[:2] == ["float32[N,4]", "float32[2,N]"]
-    assert any("whether samples stay apart is not known: /graph/node/0" in note for note in after.outcomes[0].notes)
+    assert any("so samples may be mixed: /graph/node/0" in note for note in after.outcomes[0].notes)
 
 
 @pytest.mark.parametrize(("dims", "is_advised"), [("1,4,6", True), ("1,4,w", False)])
@@ -800,7 +800,7 @@ def test_folding_is_not_advised_for_other_reasons() -> None:
 @pytest.mark.parametrize("old", ["1", "batch"])
 def test_roots_of_the_number_of_samples_are_refused_whether_it_is_fixed_or_named(old: str) -> None:
     body = "s = Shape <start = 0, end = 1> (x) f = Cast <to = 1> (s) q = Sqrt (f) y = Mul (x, q)"
-    with pytest.raises(EditError, match=r"/graph/node/3 \(Mul\): it computes with the number of samples"):
+    with pytest.raises(EditError, match=r"/graph/node/3 \(Mul\): it uses the number of samples"):
         apply(model_of(f"g (float[{old},4] x) => (float[{old},4] y) {{ {body} }}"), SetBatchSize(size="N"))
 
 

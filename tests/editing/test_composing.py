@@ -65,14 +65,14 @@ chain (float[2,3] x, float[2,3] z) => (float[2,3] y, float[2,3] w)
 
 
 def test_sne4onnx_the_part_has_exactly_the_named_inputs_and_outputs_in_order() -> None:
-    whole = read(CHAIN)
-    part = apply(whole, Extract(inputs=("z", "s"), outputs=("y",)))
+    model = read(CHAIN)
+    part = apply(model, Extract(inputs=("z", "s"), outputs=("y",)))
     graph = graph_of(part)
     assert names(graph.input) == ["z: float32[2,3]", "s: float32[2,3]"]
     assert names(graph.output) == ["y: float32[2,3]"]
     assert [node.op_type for node in graph.node] == ["Mul", "Neg"]
     assert graph.initializer == ()
-    assert all(node in graph_of(whole).node for node in graph.node)
+    assert all(node in graph_of(model).node for node in graph.node)
     check(part)
 
 
@@ -221,7 +221,7 @@ def test_what_a_subgraph_takes_from_around_it_becomes_an_input_and_constants_com
     graph = graph_of(result.model)
     assert names(graph.input) == ["s: float32[2]"]
     assert [tensor.name for tensor in graph.initializer] == ["k"]
-    assert result.outcomes[0].notes[1] == 'values from around the graph, which are inputs now: "s"'
+    assert result.outcomes[0].notes[1] == 'values of enclosing graphs, now inputs: "s"'
     check(result.model)
     other = apply(branching(), Extract(outputs=("e",)))
     assert [tensor.name for tensor in graph_of(other).initializer] == ["outer"]
@@ -259,13 +259,13 @@ def test_functions_that_are_not_called_stay_behind_and_metadata_stays() -> None:
 
 @pytest.mark.parametrize("name", ["encoder_ts", "encoder_dynamo", "mobile_ts", "mobile_dynamo"])
 def test_extract_and_combine_of_exports_compute_bit_for_bit_the_same(name: str, tmp_path: Path) -> None:
-    whole = onnxjson.load(MODELS / f"{name}.onnx")
-    graph = graph_of(whole)
-    middle = _bottleneck(whole)
-    head = apply(whole, Extract(outputs=(middle,)))
+    model = onnxjson.load(MODELS / f"{name}.onnx")
+    graph = graph_of(model)
+    middle = _bottleneck(model)
+    head = apply(model, Extract(outputs=(middle,)))
     tail = apply(
-        whole,
-        Extract(inputs=(middle, *_others(whole, middle)), outputs=tuple([each.name or "" for each in graph.output])),
+        model,
+        Extract(inputs=(middle, *_others(model, middle)), outputs=tuple([each.name or "" for each in graph.output])),
     )
     for part in (head, tail):
         onnx.checker.check_model(onnxjson.to_proto(part))
@@ -273,8 +273,8 @@ def test_extract_and_combine_of_exports_compute_bit_for_bit_the_same(name: str, 
     joins = tuple([f"{each.name}={each.name}" for each in graph_of(tail).input if each.name in _known(head)])
     again = apply(head, Combine(with_="tail.onnx", join=joins), folder=tmp_path)
     assert len(graph_of(again).node) <= len(graph.node)
-    inputs = _random_inputs(whole)
-    expected, found = evaluate(whole, inputs), evaluate(again, inputs)
+    inputs = _random_inputs(model)
+    expected, found = evaluate(model, inputs), evaluate(again, inputs)
     assert {key: value.tobytes() for key, value in found.items()} == {
         key: value.tobytes() for key, value in expected.items()
     }
@@ -346,8 +346,8 @@ def test_snc4onnx_names_that_clash_get_a_prefix_and_the_map_is_said(tmp_path: Pa
     assert [tensor.name for tensor in graph.initializer] == ["w", "tail/w"]
     assert result.outcomes[0].notes == (
         (
-            'values of the second that have names of the first: "w" is now "tail/w", "t" is now "tail/t", '
-            '"y" is now "tail/y"'
+            "values of the second model renamed, because the first has these names: "
+            '"w" is now "tail/w", "t" is now "tail/t", "y" is now "tail/y"'
         ),
     )
     check(result.model)
@@ -458,8 +458,8 @@ def test_snc4onnx_functions_metadata_and_constants_are_united_and_conflicts_said
         ("b", "here"),
     ]
     notes = "\n".join(result.outcomes[0].notes)
-    assert 'functions of both models have one name and different bodies; in the second: "Act" is now "b/Act"' in notes
-    assert 'metadata of the model: "author" differs; the one of the first is kept' in notes
+    assert 'because the first has others with these names: "Act" is now "b/Act"' in notes
+    assert 'metadata of the model: "author" differs; that of the first model is kept' in notes
     assert not check_structure(after)
     found = evaluate(after, {"a_in": numpy.array([-1, -5], numpy.float32)})
     assert found["b_out"].tolist() == [-3.0, -9.0]
@@ -513,7 +513,7 @@ def test_weights_in_other_files_come_along(tmp_path: Path) -> None:
 
 
 def test_equal_models_combine_and_extract_back(tmp_path: Path) -> None:
-    whole = read(CHAIN)
-    part = apply(whole, Extract(outputs=("y", "w")))
-    unused = msgspec.structs.replace(graph_of(whole), initializer=graph_of(whole).initializer[:1])
-    assert part == msgspec.structs.replace(whole, graph=unused)
+    model = read(CHAIN)
+    part = apply(model, Extract(outputs=("y", "w")))
+    unused = msgspec.structs.replace(graph_of(model), initializer=graph_of(model).initializer[:1])
+    assert part == msgspec.structs.replace(model, graph=unused)

@@ -176,12 +176,12 @@ def test_edits_with_other_bits_are_other_edits() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"text": 1}, "everything: text: found the number 1, expected a text"),
-        ({"text": "a", "integer": 0}, "everything: integer: found the number 0, expected a whole number from 1"),
-        ({"text": "a", "integer": True}, "everything: integer: found true, expected a whole number from 1"),
-        ({"text": "a", "choice": "tow"}, 'found the text "tow", expected one of one, two; did you mean "two"?'),
-        ({"text": "a", "integers": [1, "x"]}, 'everything: integers[1]: found the string "x", expected a whole number'),
-        ({"text": "a", "names": {"k": 1}}, "everything: names.k: found the number 1, expected a text"),
+        ({"text": 1}, "everything: text: found the number 1, expected a string"),
+        ({"text": "a", "integer": 0}, "everything: integer: found the number 0, expected an integer from 1"),
+        ({"text": "a", "integer": True}, "everything: integer: found true, expected an integer from 1"),
+        ({"text": "a", "choice": "tow"}, 'found the string "tow", expected one of one, two; did you mean "two"?'),
+        ({"text": "a", "integers": [1, "x"]}, 'everything: integers[1]: found the string "x", expected an integer'),
+        ({"text": "a", "names": {"k": 1}}, "everything: names.k: found the number 1, expected a string"),
         ({"text": "a", "value": {"k": [object()]}}, "everything: value.k[0]: found a object, expected"),
         ({"text": "a", "texts": "abc"}, 'everything: texts: found the string "abc", expected a list'),
     ],
@@ -196,10 +196,10 @@ def test_value_that_does_not_fit_is_refused_with_its_place(given: dict[str, Any]
     ("words", "says"),
     [
         ([], "everything needs --text; it is written everything TEXT [VALUE]"),
-        (["a", "1", "2"], "everything: 2 is one word too many; a list is one word: '[1,2]'"),
+        (["a", "1", "2"], "everything: 2 is one argument too many; a list is one word: '[1,2]'"),
         (["a", "--intger", "1"], "everything: No such option '--intger'. (Did you mean one of: '--integer'"),
         (["a", "--integer"], "everything: Option '--integer' requires an argument."),
-        (["a", "--integer", "x"], 'everything: integer: found the string "x", expected a whole number from 1'),
+        (["a", "--integer", "x"], 'everything: integer: found the string "x", expected an integer from 1'),
         (["a", "--flag=1"], "everything: Option '--flag' does not take a value."),
         (["a", "[1,"], "everything: value: found the text [1,, which begins like JSON but is not, expected JSON"),
         (["a", "--size", "1", "--size", "2"], "everything: size: found 2 values, expected one value"),
@@ -251,10 +251,10 @@ def test_prompt_completes_names_options_and_choices() -> None:
 
 
 def test_form_lists_every_parameter_and_those_without_names_first() -> None:
-    found = spelling.in_form_order(Everything)
-    assert [each.name for each in found][:2] == ["text", "value"]
-    assert sorted([each.name for each in found]) == sorted([each.name for each in parameters(Everything)])
-    assert [each.name for each in found if each.is_common] == ["expect", "if_any"]
+    ordered = spelling.in_form_order(Everything)
+    assert [each.name for each in ordered][:2] == ["text", "value"]
+    assert sorted([each.name for each in ordered]) == sorted([each.name for each in parameters(Everything)])
+    assert [each.name for each in ordered if each.is_common] == ["expect", "if_any"]
     assert declaration.paragraphs(Everything) == "Take a parameter of every kind.\n\nIt is for tests only."
 
 
@@ -267,4 +267,4 @@ def test_shape_of_an_annotation_that_no_parameter_can_have_is_refused() -> None:
     with pytest.raises(TypeError, match="not a type of a parameter"):
         parameters(Odd)
     assert isinstance(parameters(Everything)[0], Parameter)
-    assert Shape("text").fits == "a text"
+    assert Shape("text").fits == "a string"

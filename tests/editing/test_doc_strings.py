@@ -24,14 +24,14 @@ g (float[4] x, bool c, float[4] w) => (float[4] y) <float[4] w = {1, 2, 3, 4}, f
 
 
 def model() -> Model:
-    found = model_of(TEXT)
-    graph = found.graph
+    model = model_of(TEXT)
+    graph = model.graph
     assert graph is not None
     sparse = SparseTensor(values=Tensor((1,), 1, raw_data=bytes(4), name="thin"), dims=(4,))
     said = (ValueInfo("b", parse_type("float32[4]")),)
     step = replace(graph, node=(), input=(), output=(), initializer=(), name="step")
     graph = replace(graph, value_info=said, sparse_initializer=(sparse,))
-    return replace(found, graph=graph, training_info=(TrainingInfo(algorithm=step),))
+    return replace(model, graph=graph, training_info=(TrainingInfo(algorithm=step),))
 
 
 PLACES = [

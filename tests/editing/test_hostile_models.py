@@ -58,7 +58,7 @@ def _edits(numbers: Random, model: Model) -> list[Callable[[], Edit]]:
 
 @pytest.mark.parametrize("portion", portions(200, always=100, size=50))
 def test_every_edit_is_refused_with_a_reason_or_can_be_undone(portion: range) -> None:
-    made = 0
+    count = 0
     for seed in portion:
         model = parse(generate(seed, size_of(seed))).model
         for edit in _edits(Random(seed), model):
@@ -66,11 +66,11 @@ def test_every_edit_is_refused_with_a_reason_or_can_be_undone(portion: range) ->
                 after = run(model, edit()).model
             except OnnxJsonError:
                 continue
-            made += 1
+            count += 1
             patch = Patch.between(model, after)
             assert patch.apply(model) == after
             assert patch.invert().apply(after) == model
-    assert made > 50
+    assert count > 50
 
 
 def _relu_of_w(*nodes: Node) -> Model:

@@ -39,10 +39,10 @@ def test_soa4onnx_any_value_becomes_an_output_with_its_type() -> None:
 def test_soa4onnx_a_pattern_makes_several_outputs_and_leaves_the_types_of_others() -> None:
     body = "{ a_1 = Mul(x, a_w) a_2 = Abs(a_1) y = Neg(a_2) }"
     text = "g (float[N,4] x) => (float[M,4] y) <float[4] a_w = {1,2,3,4}>" + body
-    made = run(model_of(text), AddOutput(tensor="a_*"))
-    assert _outputs(made.model) == [("y", "float32[M,4]"), ("a_1", "float32[N,4]"), ("a_2", "float32[N,4]")]
-    assert made.outcomes[0].matches == 2
-    require_valid(made.model)
+    result = run(model_of(text), AddOutput(tensor="a_*"))
+    assert _outputs(result.model) == [("y", "float32[M,4]"), ("a_1", "float32[N,4]"), ("a_2", "float32[N,4]")]
+    assert result.outcomes[0].matches == 2
+    require_valid(result.model)
     with pytest.raises(EditError, match="one name for 2 outputs"):
         apply(model_of(text), AddOutput(tensor="a_*", name="b"))
     with pytest.raises(SelectorError, match="only constants, inputs and outputs"):
@@ -72,7 +72,7 @@ def test_outputs_without_a_shape_are_remarked() -> None:
 def test_soa4onnx_unknown_and_double_outputs_are_refused() -> None:
     with pytest.raises(SelectorError, match="nothing is called"):
         apply(model_of(CHAIN), AddOutput(tensor="nowhere"))
-    with pytest.raises(EditError, match="is an output already"):
+    with pytest.raises(EditError, match="is already an output"):
         apply(model_of(CHAIN), AddOutput(tensor="y"))
 
 

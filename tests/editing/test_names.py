@@ -66,7 +66,7 @@ def test_every_occurrence_in_names_of_tensors_and_nodes_is_replaced() -> None:
     assert [node.name for node in walk(only_nodes, Node)] == ["x_node", "last"]
     with pytest.raises(SelectorError, match='no node is called "nothing"'):
         apply(before, Rename(kind="any", from_="nothing", to="z"))
-    with pytest.raises(EditError, match="without re:"):
+    with pytest.raises(EditError, match="leave out re:"):
         apply(before, Rename(kind="any", from_="re:x", to="z", parts=True))
 
 

@@ -176,7 +176,7 @@ def test_identity_and_others_take_every_dtype_they_allow(dtype: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("which", range(8))
 def test_every_operator_takes_every_dtype_that_its_schema_allows(which: int) -> None:
-    made = 0
+    count = 0
     for domain, name, version in NEWEST[which::8]:
         signature = operator_signature(domain, name, version)
         assert signature is not None
@@ -187,8 +187,8 @@ def test_every_operator_takes_every_dtype_that_its_schema_allows(which: int) -> 
                 # Types of one set may depend on another, or on values that the usual call has.
                 with suppress(EditError, ParameterError):
                     make_operator(OperatorSpec(name, domain, version, types={variable: format_type(each) or ""}))
-                    made += 1
-    assert made > 40
+                    count += 1
+    assert count > 40
 
 
 def made(name: str, *inputs: str, opset: int | None = None, **attributes: Any) -> Graph:

@@ -144,7 +144,7 @@ def notes_of(model: Model, **fields: object) -> tuple[str, ...]:
 
 def test_proof_runs_both_sides_of_each_replacement() -> None:
     note, removed = notes_of(model_of(TWO), pattern=GELU, replacement="Gelu($x)")
-    assert removed == "4 values removed that nothing uses any more"
+    assert removed == "4 values removed that nothing used afterwards"
     assert note.startswith("2 replacements proved: ")
     assert "random inputs" in note
     (note,) = notes_of(model_of(TWO), pattern="Transpose(Transpose($x))", replacement="$x")

@@ -147,7 +147,7 @@ def test_deleted_place_says_so(model: Model) -> None:
     with model.edit() as editor:
         place = editor.node("op:LeakyRelu")
         place.delete()
-        with pytest.raises(EditError, match="is not in the model any more"):
+        with pytest.raises(EditError, match="is no longer in the model"):
             place.update(name="x")
 
 

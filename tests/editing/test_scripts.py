@@ -73,7 +73,7 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
         (script('{"edit": "prune", "expect": 1}'), '4:21: prune has no key "expect"'),
         (
             script('{"edit": "delete-node", "node": "a", "expect": -1}'),
-            "4:50: found the number -1, expected a whole number from 0",
+            "4:50: found the number -1, expected an integer from 0",
         ),
         (script('{"edit": "prune", "edit": "strip"}'), '4:21: the key "edit"'),
         (script('{"edit": "prune"'), "4:3: this `{` is not closed"),
@@ -216,11 +216,11 @@ def python(tmp_path: Path, text: str) -> PythonScript:
 )
 def test_python_script_gives_a_model_a_patch_or_edits(tmp_path: Path, body: str) -> None:
     model = model_of(CHAIN)
-    found = python(tmp_path, f"from onnxjson import apply, edits, to_proto\n\ndef rewrite(model):\n    {body}\n").run(
+    result = python(tmp_path, f"from onnxjson import apply, edits, to_proto\n\ndef rewrite(model):\n    {body}\n").run(
         model
     )
-    assert found.model == onnxjson.apply(model, edits.Script.loads(script(ALPHA)))
-    assert found.matches == 1
+    assert result.model == onnxjson.apply(model, edits.Script.loads(script(ALPHA)))
+    assert result.matches == 1
 
 
 def test_python_script_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_python_script_that_fails_is_named_with_its_line(tmp_path: Path) -> None
 
 
 def test_rules_of_onnxscript_are_made_and_keep_what_they_are_not_about(tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     model = model_of("g (float[N] x) => (float[N] y) { a = Relu(x) b = Relu(a) y = Neg(b) }")
     assert model.graph is not None
     said = replace(model.graph.node[2], doc_string="said")

@@ -374,12 +374,12 @@ def test_a_length_is_followed_through_positions_masks_and_attention(size: int | 
     before = model_of(TOKENS)
     result = run(before, SetDim(tensor="x", axis=1, size=size, follow=True))
     require_valid(result.model)
-    whole = sample_inputs(before)
+    inputs = sample_inputs(before)
     for length in (6, 4, 1) if size == "L" else (size,):
         assert isinstance(length, int)
-        part = {name: value[:, :length] for name, value in whole.items()}
+        part = {name: value[:, :length] for name, value in inputs.items()}
         # No token is computed from later ones.
-        expected = computed(before, whole)[0][:, :length]
+        expected = computed(before, inputs)[0][:, :length]
         numpy.testing.assert_allclose(computed(result.model, part)[0], expected, 1e-4, 1e-4)
     notes = " ".join(result.outcomes[0].notes)
     assert '"mask" has the same dimension' in notes
@@ -418,7 +418,7 @@ def test_a_length_beyond_the_positions_of_a_model_is_refused() -> None:
 @pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 100), marks=pytest.mark.exhaustive)])
 def test_random_graphs_are_refused_or_follow_a_dimension(seeds: range) -> None:
     """With the old size the results are the same; with another one the model runs."""
-    made = 0
+    count = 0
     for seed in seeds:
         before = random_model(seed, 2, 6 + seed % 5)
         x = numpy.random.default_rng(seed).standard_normal((2, 4, 6)).astype(numpy.float32)
@@ -427,7 +427,7 @@ def test_random_graphs_are_refused_or_follow_a_dimension(seeds: range) -> None:
                 after = apply(before, SetDim(tensor="x", axis=axis, size="L", follow=True))
             except EditError:
                 continue
-            made += 1
+            count += 1
             numpy.testing.assert_array_equal(computed(after, {"x": x})[0], computed(before, {"x": x})[0])
             computed(after, {"x": numpy.take(x, range(x.shape[axis] - 1), axis)})
-    assert made
+    assert count

@@ -45,7 +45,7 @@ def test_elements_of_a_slice_are_set_and_all_others_keep_their_bits(dtype: str, 
         ({"at": "x", "value": 1}, "at x: dimension 0: x is not an integer"),
         ({"at": "0", "value": [1, 2]}, "found 2 values"),
         ({"at": "0", "value": 0.5}, "int64 cannot represent 0.5"),
-        ({"at": "0", "value": 1, "type": "int32"}, "leave out type"),
+        ({"at": "0", "value": 1, "type": "int32"}, "leave out `type`"),
     ],
 )
 def test_a_slice_that_does_not_fit_is_refused(given: dict[str, Any], said: str) -> None:

@@ -31,14 +31,14 @@ def test_a_stamp_changes_the_version_and_nothing_else(exported: Model) -> None:
     result = run(exported, StampOpset(version=13))
     assert [each.version for each in result.model.opset_import] == [13]
     assert msgspec.structs.replace(result.model, opset_import=exported.opset_import) == exported
-    assert result.outcomes[0].notes[0] == ("the default domain: version 20 became version 13; no node is converted")
+    assert result.outcomes[0].notes[0] == ("the default domain: version 20 became version 13; nodes are not converted")
     assert "nodes have operators that differ in version 13" in result.outcomes[0].notes[1]
 
 
 def test_a_stamp_of_another_domain_is_added(exported: Model) -> None:
     result = run(exported, StampOpset(version=1, domain="com.example"))
     after = result.model
-    assert result.outcomes[0].notes[0].endswith(": imported with version 1; no node is converted")
+    assert result.outcomes[0].notes[0].endswith(": imported with version 1; nodes are not converted")
     assert [(each.domain, each.version) for each in after.opset_import] == [("", 20), ("com.example", 1)]
 
 

@@ -48,8 +48,8 @@ def test_nothing_is_read_and_all_dtypes_are_filled() -> None:
     tensors = [from_numpy(np.ones(100).astype(getattr(ml_dtypes, each, each)), each) for each in dtypes]
     outside = Tensor(name="w", dims=(500,), data_type=1, data_location=1)
     model = Model(graph=Graph(initializer=(*tensors, outside)))
-    made = apply(model, Strip(weights="random")).graph
-    assert made is not None
-    lengths = [len(whole(each.raw_data or b"")) for each in made.initializer]
+    graph = apply(model, Strip(weights="random")).graph
+    assert graph is not None
+    lengths = [len(whole(each.raw_data or b"")) for each in graph.initializer]
     assert lengths == [200, 200, 800, 100, 100, 50, 100, 800, 2000]
-    assert made.initializer[7] == tensors[7]
+    assert graph.initializer[7] == tensors[7]

@@ -22,7 +22,7 @@ class Operator(NamedTuple):
 @cache
 def operators() -> tuple[Operator, ...]:
     """Every operator that onnx knows, in the order of domain and name, those without attributes once in four."""
-    found = sorted(
+    names = sorted(
         Operator(
             schema.domain.encode(),
             schema.name.encode(),
@@ -30,4 +30,4 @@ def operators() -> tuple[Operator, ...]:
         )
         for schema in defs.get_all_schemas()
     )
-    return tuple(one for index, one in enumerate(found) if one.attributes or index % 4 == 0)
+    return tuple(one for index, one in enumerate(names) if one.attributes or index % 4 == 0)

@@ -117,7 +117,7 @@ def test_ancestors_merged_as_earlier_versions_did_are_named_and_mended(repositor
         repository.git("config", f"merge.{section}.recursive", "binary")
     doctor = run("git", "doctor")
     assert doctor.exit_code == 1
-    assert "with merge.onnx.recursive = binary, merge.onnxjson.recursive = binary a merge of histories" in doctor.stdout
+    assert "with merge.onnx.recursive = binary, merge.onnxjson.recursive = binary, a criss-cross merge" in doctor.stdout
     assert "can undo a revert; onnxjson git install --local writes them again" in doctor.stdout
     assert installation.install(place) == ["wrote 2 local settings of git"]
     assert installation.installed(place) == settings_for(sys.executable)

@@ -10,9 +10,9 @@ import pytest
 
 import onnxjson
 from onnxjson.git import driver_lines
-from onnxjson.git.changed_models import unmerged
 from onnxjson.git.merge_driver import main
 from onnxjson.git.repository import open_revision
+from onnxjson.git.unmerged_models import unmerged
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model

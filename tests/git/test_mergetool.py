@@ -19,7 +19,7 @@ RIVAL = attribute(1, "alpha", 0.3)
 NAMES = ["m.onnx", "m.onnx.json", "it's; $(touch sprung) m.onnx", "a folder/%P$HOME.onnx", "REV:m.onnx"]
 
 
-def merging(top: Path, name: str, theirs: Change, *, has_driver: bool = True) -> Repository:
+def merging(top: Path, name: str, change: Change, *, has_driver: bool = True) -> Repository:
     """A repository in which a merge of main and topic stands still, or is through."""
     repository = Repository(top)
     for key, value in driver_lines.settings_for(sys.executable).items():
@@ -28,7 +28,7 @@ def merging(top: Path, name: str, theirs: Change, *, has_driver: bool = True) ->
     attributes = b"*.onnx* merge=onnx\n" if has_driver else b"*.onnx* binary\n"
     repository.commit("base", **{name: content(top, name, BASE), ".gitattributes": attributes})
     repository.git("checkout", "-q", "-b", "topic")
-    repository.commit("theirs", **{name: content(top, name, theirs(BASE))})
+    repository.commit("theirs", **{name: content(top, name, change(BASE))})
     repository.git("checkout", "-q", "main")
     repository.commit("ours", **{name: content(top, name, OURS(BASE))})
     call(repository, "merge", "topic")

@@ -9,7 +9,7 @@ import pytest
 
 import onnxjson
 from onnxjson.git import installation
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from onnxjson.model.errors import OtherJsonError
 from tests.cli.running import run
 from tests.git.conftest import Repository
@@ -134,7 +134,7 @@ def test_model_against_another_program_is_refused(pair: Repository) -> None:
 def test_hooks_leave_it_alone(pair: Repository, words: tuple[str, ...]) -> None:
     result = run(*words, "m.onnx.json", "n.onnx.json")
     assert result.exit_code == 0
-    assert "m.onnx.json is JSON of another program, not a model; left alone" in result.stderr
+    assert "m.onnx.json is JSON of another program, not a model; skipped" in result.stderr
     assert (pair.top / "m.onnx.json").read_bytes() == voice()
     # Under a name that no hook finds, it was meant.
     (pair.top / "m.onnx.json").rename("voice.json")

@@ -93,17 +93,17 @@ def test_nodes_in_a_subgraph_are_shown_whole(weighty: Path) -> None:
 
 def test_every_change_changes_a_line(weighty: Path, tmp_path: Path) -> None:
     files.save(files.load(weighty).model, tmp_path / "w.onnx.json")
-    whole = (tmp_path / "w.onnx.json").read_bytes()
+    content = (tmp_path / "w.onnx.json").read_bytes()
     variants = [
-        whole,
-        whole.replace(b"a/b", b"a/c", 1),
-        whole.replace(b"AAAA", b"AAAB", 1),
-        whole.replace(b'"first"', b'"1st"'),
-        whole.replace(b'"y"', b'"why"'),
-        whole.replace(b": 10,", b":  10,"),  # not canonical
-        whole.replace(b": 10,", b": 11,"),
-        whole[:-2],
-        whole + b"\n",
+        content,
+        content.replace(b"a/b", b"a/c", 1),
+        content.replace(b"AAAA", b"AAAB", 1),
+        content.replace(b'"first"', b'"1st"'),
+        content.replace(b'"y"', b'"why"'),
+        content.replace(b": 10,", b":  10,"),  # not canonical
+        content.replace(b": 10,", b": 11,"),
+        content[:-2],
+        content + b"\n",
     ]
     shown = set()
     for number, variant in enumerate(variants):

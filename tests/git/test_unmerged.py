@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from onnxjson.git.changed_models import unmerged
+from onnxjson.git.unmerged_models import unmerged
 from tests.cli.running import run
 from tests.git.test_merge_driver import OURS, RIVAL, Merging, stored
 from tests.merging.models import BASE
@@ -99,7 +99,7 @@ def test_settled_model_is_listed_until_git_is_told(merging: Merging) -> None:
     assert merging.run("merge", "topic") == 1
     assert run("resolve", BINARY, "--theirs").exit_code == 0
     assert listed() == [(BINARY, "UU")]
-    assert "it has no conflicts any more" in run("conflicts").stdout
+    assert "it no longer has conflicts" in run("conflicts").stdout
     assert run("conflicts").stdout.endswith(f"if the file is right: git add -- {BINARY}\n")
     merging.git("add", BINARY)
     assert listed() == []

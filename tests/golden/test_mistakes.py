@@ -32,13 +32,13 @@ def findings(text: bytes) -> list[Finding]:
         model, warnings = read(text, file="model.onnx.json")
     except DecodeError as error:
         return list(error.findings)
-    found = check_model(model, causes=True)
-    places = locate(text, [finding.address for finding in found])
+    findings = check_model(model, causes=True)
+    places = locate(text, [finding.address for finding in findings])
     located = [
         msgspec.structs.replace(
             finding, file="model.onnx.json", line=places[finding.address][0], column=places[finding.address][1]
         )
-        for finding in found
+        for finding in findings
     ]
     return [*warnings, *sorted(located, key=lambda finding: (finding.line, finding.column))]
 

@@ -152,13 +152,13 @@ def test_max_nodes_is_the_limit_of_every_command_that_replaces_calls(
 def test_max_nodes_raises_the_limit_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     calls(HERE, 11)
-    made = onnx.load("a.onnx")
-    made.graph.node[0].output[0] = "v0"
+    model = onnx.load("a.onnx")
+    model.graph.node[0].output[0] = "v0"
     for number in range(5):
-        made.graph.node.add(
+        model.graph.node.add(
             op_type="f0", domain="f", input=[f"v{number}"], output=[f"v{number + 1}" if number < 4 else "y"]
         )
-    onnx.save(made, "a.onnx")
+    onnx.save(model, "a.onnx")
     refused = run("run", "a.onnx")
     assert refused.exit_code == 76
     assert "more than the limit of 20,000 (--max-nodes)" in refused.stderr
@@ -235,7 +235,7 @@ def test_options_raise_the_limits_of_an_analysis() -> None:
 def test_the_page_has_the_limits_of_an_analysis() -> None:
     rows = table()
     seconds, memory = rows["seconds of an analysis"], rows["memory of an analysis"]
-    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of processor time", "76", "`--timeout`"]
+    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of CPU time", "76", "`--timeout`"]
     assert memory == [f"{ANALYSIS_BYTES >> 30} GiB, or 4 times the model", "76", "`--memory`"]
 
 

@@ -168,7 +168,7 @@ def verdicts(results: Results) -> Outcome:
 def _states_wrong_rank(model: Model) -> bool:
     """Whether outputs of a model have other ranks than it states."""
     assert model.graph is not None
-    found = onnxjson.run(model).outputs
+    outputs = onnxjson.run(model).outputs
     ranks = {
         each.name: len(each.type.tensor_type.shape.dim)
         for each in model.graph.output
@@ -176,7 +176,7 @@ def _states_wrong_rank(model: Model) -> bool:
     }
     return any(
         isinstance(value, Tensor) and ranks.get(name, len(value.dims)) != len(value.dims)
-        for name, value in found.items()
+        for name, value in outputs.items()
     )
 
 

@@ -51,16 +51,16 @@ def diff_law(before: Model, after: Model) -> DiffResult:
     events, broken = 0, list[str]()
     for what, one, other in (("diff", before, after), ("diff back", after, before)):
         try:
-            found = diff_models(one, other)
-            events = events or len(found.events)
+            difference = diff_models(one, other)
+            events = events or len(difference.events)
             data = message_bytes(one), message_bytes(other)
-            if message_bytes(found.patch.apply(one)) != data[1]:
+            if message_bytes(difference.patch.apply(one)) != data[1]:
                 broken.append(f"{what}: the patch does not lead to the target")
-            if message_bytes(found.patch.invert().apply(other)) != data[0]:
+            if message_bytes(difference.patch.invert().apply(other)) != data[0]:
                 broken.append(f"{what}: the inverse patch does not lead to the base")
-            if found.equal != (data[0] == data[1]) and not found.incomplete:
-                broken.append(f"{what}: equal is {found.equal}")
-            shown = report(found, "before", "after")
+            if difference.equal != (data[0] == data[1]) and not difference.incomplete:
+                broken.append(f"{what}: equal is {difference.equal}")
+            shown = report(difference, "before", "after")
             for made in (diff_lines(shown, 100, details=True), diff_json(shown), diff_html(shown)):
                 Counter(made)
         except Exception as error:  # any failure is a finding about these models

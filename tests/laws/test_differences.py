@@ -30,21 +30,21 @@ def pair(seed: int) -> tuple[Model, Model]:
 
 def broken_laws(base: Model, target: Model) -> list[str]:
     """What is not as it should be of the difference of two models."""
-    found = diff(base, target)
-    units = list(found.patch.units())
-    shares = found.shares
+    difference = diff(base, target)
+    units = list(difference.patch.units())
+    shares = difference.shares
     broken = [f"{unit} stands in the patch {count} times" for unit, count in Counter(units).items() if count > 1]
     broken += [f"{unit} is unexplained" for unit in units if shares.get(unit) is None]
     broken += [f"{unit} is explained and not in the patch" for unit in shares.keys() - set(units)]
     owners = set(shares.values())
     broken += [
         f"{event.kind} {event.pattern} explains nothing"
-        for number, event in enumerate(found.events)
+        for number, event in enumerate(difference.events)
         if number not in owners
     ]
-    if bytes_of(found.patch.apply(base)) != bytes_of(target):
+    if bytes_of(difference.patch.apply(base)) != bytes_of(target):
         broken.append("the patch does not lead to the bytes of the target")
-    if found.equal != (bytes_of(base) == bytes_of(target)):
+    if difference.equal != (bytes_of(base) == bytes_of(target)):
         broken.append("equal")
     return broken
 

@@ -110,10 +110,9 @@ def test_ctrl_c_leaves_nothing_half(command: str, count: int, size: int, moments
             path.unlink()
         (folder / "t.onnx.json").write_bytes(text)
         delay = dice.uniform(0.05, seconds)
-        found, messages, took = run(folder, scratch, words, delay)
+        found, messages, _ = run(folder, scratch, words, delay)
         assert found in (130, code, -signal.SIGINT), (delay, found, messages)
         assert "Traceback" not in messages, (delay, messages)
-        assert took < delay + 10, (delay, took)
         interrupted += found != code
         now = contents(folder)
         known = [after] if found == code else [before, after]

@@ -50,8 +50,8 @@ def test_a_kill_while_weights_move_leaves_the_old_or_the_new_model(name: str, ki
     folder.mkdir()
     onnxjson.save(model, tmp_path / "base.onnx")
     externalize(model, tmp_path / name, shard_size=SHARD)
-    whole = {path.name: path.read_bytes() for path in tmp_path.glob(f"m-*{Path(name).suffix}")}
-    assert len(whole) == 3
+    content = {path.name: path.read_bytes() for path in tmp_path.glob(f"m-*{Path(name).suffix}")}
+    assert len(content) == 3
     dice = random.Random(20)
     killed = old = with_data = 0
     durations: list[float] = []
@@ -85,7 +85,7 @@ def test_a_kill_while_weights_move_leaves_the_old_or_the_new_model(name: str, ki
             status = save(dice.uniform(0, longest))
             killed += status == -signal.SIGKILL
             found = {path.name: path.read_bytes() for path in folder.glob(f"m-*{Path(name).suffix}")}
-            assert all([whole[each] == data for each, data in found.items()]), "a data file is half"
+            assert all([content[each] == data for each, data in found.items()]), "a data file is half"
             kept = onnxjson.load(folder / "m.onnx")
             assert kept == model or internalize(kept, folder) == model
             old += kept == model

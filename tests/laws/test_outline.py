@@ -17,12 +17,12 @@ PATHS = sorted(MODELS.rglob("*.onnx"))
 @pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 def test_every_node_is_in_one_line_and_names_and_order_do_not_matter(path: Path) -> None:
     model = onnxjson.load(path)
-    found = outline_of(model)
-    assert parted(model, found) == ""
+    outline = outline_of(model)
+    assert parted(model, outline) == ""
     scrambled = mutated(model, [], 3).target
     other = outline_of(scrambled)
     assert parted(scrambled, other) == ""
-    assert forms(found) == forms(other)
+    assert forms(outline) == forms(other)
 
 
 @pytest.mark.parametrize("name", ["encoder", "mobile"])

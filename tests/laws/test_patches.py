@@ -72,11 +72,11 @@ def _broken_places(base: d.Model, target: d.Model, patch: Patch) -> list[str]:
         if after is None:
             continue
         try:
-            found = resolve(target, after)
+            element = resolve(target, after)
         except AddressError:
             broken.append(f"where({address}) is {after}, and nothing stands there")
             continue
-        if type(found) is not type(record):
+        if type(element) is not type(record):
             broken.append(f"where({address}) is {after}, another kind of record")
         if inverse.where(after) != address:
             broken.append(f"where({address}) is {after}, from where it leads to {inverse.where(after)}")

@@ -147,7 +147,7 @@ def _settled(merged: Merged, choice: Any, steps: list[list[str]]) -> Model | Non
         try:
             model, left = resolve(model, left, choice, ids)
         except ConflictError as error:
-            is_gone = choice == "base" and "which nothing produces any more" in str(error)
+            is_gone = choice == "base" and "which nothing produces" in str(error)
             if not is_gone and "names are taken" not in str(error):
                 raise
             return None

@@ -55,21 +55,21 @@ def _places(mutation: Mutation) -> set[str]:
 
 def _changed(mutation: Mutation) -> set[str]:
     """Nodes of the base that are not as they were, but for names."""
-    found = set()
+    names = set()
     graphs = [{each.address: each.graph for each in Index(model).scopes} for model in (mutation.base, mutation.target)]
     for address, truth in mutation.graphs.items():
         count = len(truth.target_of)
-        found |= {f"{address}/node/{number}" for number in range(count) if truth.target_of[number] < 0}
+        names |= {f"{address}/node/{number}" for number in range(count) if truth.target_of[number] < 0}
         nodes, others = graphs[0][address].node, graphs[1][truth.target].node
         pairs = [(number, there) for number, there in enumerate(truth.target_of) if there >= 0]
-        found |= {f"{address}/node/{number}" for number, there in pairs if nodes[number].input != others[there].input}
+        names |= {f"{address}/node/{number}" for number, there in pairs if nodes[number].input != others[there].input}
     if not mutation.planted:
-        return found
+        return names
     difference = diff_models(mutation.base, mutation.target, ignore=IGNORED)
     for event in difference.events:
         for member in event.members:
-            found.update(member.base)
-    return found
+            names.update(member.base)
+    return names
 
 
 def _near(base: Model, mutation: Mutation) -> set[str]:

@@ -25,10 +25,10 @@ def layers(weights: str, names: str) -> Model:
 
 @pytest.mark.parametrize("change", [both(), attribute(1, "alpha", 0.2), metadata("k", "1"), without(1)])
 def test_small_edits_need_no_matcher(change: Change) -> None:
-    found = align_by_names(BASE, change(BASE))
-    assert found is not None
-    assert all(name == other for pair in found.graphs for name, other in pair.values.items())
-    assert {pair.base.address for pair in found.graphs} >= {"/graph", "/functions/0"}
+    alignment = align_by_names(BASE, change(BASE))
+    assert alignment is not None
+    assert all(name == other for pair in alignment.graphs for name, other in pair.values.items())
+    assert {pair.base.address for pair in alignment.graphs} >= {"/graph", "/functions/0"}
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,10 @@ def test_a_conflict_outside_of_nodes_is_its_address() -> None:
 
 def test_names_are_visible() -> None:
     def named(name: str) -> Model:
-        found = epsilon(1e-12)
-        assert found.graph is not None
-        nodes = (replace(found.graph.node[0], name=name), *found.graph.node[1:])
-        return replace(found, graph=replace(found.graph, node=nodes))
+        conflict = epsilon(1e-12)
+        assert conflict.graph is not None
+        nodes = (replace(conflict.graph.node[0], name=name), *conflict.graph.node[1:])
+        return replace(conflict, graph=replace(conflict.graph, node=nodes))
 
     text = "\n".join(lines_of(named("a"), named("b\x1b[2J"), named("c")))
     assert "\x1b" not in text

@@ -62,11 +62,11 @@ def _scope(index: Index, address: str) -> Scope:
 
 
 def test_every_graph_has_its_kind_and_address_the_outer_before_the_inner(index: Index) -> None:
-    then = "/graph/node/1/attribute/branch0/g"
+    text = "/graph/node/1/attribute/branch0/g"
     assert [(scope.kind, scope.address) for scope in index.scopes] == [
         ("main", "/graph"),
-        ("subgraph", then),
-        ("subgraph", f"{then}/node/1/attribute/branch0/g"),
+        ("subgraph", text),
+        ("subgraph", f"{text}/node/1/attribute/branch0/g"),
         ("subgraph", "/graph/node/1/attribute/branch1/g"),
         ("function", "/functions/0"),
         ("training", "/training_info/0/algorithm"),
@@ -106,12 +106,12 @@ def test_name_belongs_to_the_innermost_graph_that_defines_it(index: Index) -> No
 
 def test_producer_is_the_node_and_none_for_what_no_node_makes(index: Index) -> None:
     main = index.scopes[0]
-    then = _scope(index, "/graph/node/1/attribute/branch0/g")
-    assert index.producer(then, "made") == NodeRef(main, 0)
-    assert index.producer(then, "w") is None
-    assert index.producer(then, "s") is None
-    assert index.producer(then, "x") is None
-    assert index.producer(then, "nowhere") is None
+    scope = _scope(index, "/graph/node/1/attribute/branch0/g")
+    assert index.producer(scope, "made") == NodeRef(main, 0)
+    assert index.producer(scope, "w") is None
+    assert index.producer(scope, "s") is None
+    assert index.producer(scope, "x") is None
+    assert index.producer(scope, "nowhere") is None
 
 
 def test_empty_names_are_neither_made_nor_taken(index: Index) -> None:

@@ -70,11 +70,11 @@ def test_defaults_of_the_table_are_those_of_onnx() -> None:
     for domain, name, version in all_operators():
         attributes = defs.get_schema(name, version, domain).attributes.values()
         protos = {each.name: each.default_value for each in attributes if each.default_value.type}
-        found = attribute_defaults(domain, name, version)
-        assert {key: (each.name, each.type) for key, each in found.items()} == {
+        defaults = attribute_defaults(domain, name, version)
+        assert {key: (each.name, each.type) for key, each in defaults.items()} == {
             key: (each.name, each.type) for key, each in protos.items()
         }
-        for key, each in found.items():
+        for key, each in defaults.items():
             wanted = helper.get_attribute_value(protos[key])
             texts = [part.decode() if isinstance(part, bytes) else part for part in _several(wanted)]
             assert list(_several(value_of(each))) == texts
@@ -223,7 +223,7 @@ def _text_graph(opset: int, body: str) -> Model:
         (18, b"wrap", 'the attribute "mode" of Pad may be "wrap" since version 19; the model imports 18'),
         (18, b"constnt", 'the attribute "mode" of Pad must not be "constnt"; did you mean "constant"?'),
         (18, b"zzz", 'the attribute "mode" of Pad must not be "zzz"; it may be constant, reflect or edge'),
-        (18, b"\xff", 'the attribute "mode" of Pad is not a text in UTF-8; in proto-JSON, bytes'),
+        (18, b"\xff", 'the attribute "mode" of Pad is not valid UTF-8; in proto-JSON, bytes'),
     ],
 )
 def test_texts_of_attributes_are_those_of_the_operator(opset: int, stored: bytes, message: str) -> None:

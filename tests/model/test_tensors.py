@@ -65,13 +65,13 @@ def test_typed_storage_as_onnx_makes_it_comes_back(data_type: int, shape: tuple[
     array = random_array(data_type, shape, data_type)
     typed = record(helper.make_tensor("t", data_type, shape, array.reshape(-1).tolist()))
     raw = record(numpy_helper.from_array(array, "t"))
-    found = tensors.raw_bytes(typed)
-    assert found == (raw.raw_data, STORAGE[data_type])
+    stored = tensors.raw_bytes(typed)
+    assert stored == (raw.raw_data, STORAGE[data_type])
     field = STORAGE[data_type]
-    back = tensors.with_storage(found[0], data_type, field, array.size)
+    back = tensors.with_storage(stored[0], data_type, field, array.size)
     assert back == {field: getattr(typed, field)}
     assert tensors.raw_bytes(raw) == (raw.raw_data, None)
-    assert tensors.with_storage(found[0], data_type, None, array.size) == {"raw_data": raw.raw_data}
+    assert tensors.with_storage(stored[0], data_type, None, array.size) == {"raw_data": raw.raw_data}
     assert same(tensors.to_numpy(typed), array)
     assert same(tensors.to_numpy(raw), array)
     assert tensors.from_numpy(array, "t") == raw
@@ -169,10 +169,10 @@ def test_bytes_in_a_file_stay_there(field: str, data_type: int) -> None:
     data = Payload(240)  # which cannot be read
     placed: dict[str, Any] = {field: data}
     tensor = Tensor(dims=(240 * 8 // BITS[data_type],), data_type=data_type, **placed)
-    found = tensors.raw_bytes(tensor)
-    assert found is not None
-    assert found[0] is data
-    assert tensors.with_storage(data, data_type, found[1], tensor.dims[0])[field] is data
+    stored = tensors.raw_bytes(tensor)
+    assert stored is not None
+    assert stored[0] is data
+    assert tensors.with_storage(data, data_type, stored[1], tensor.dims[0])[field] is data
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -197,14 +197,14 @@ class Tagger(nn.Module):
         self.whole = nn.Sequential(nn.Linear(32, 16), nn.Tanh(), nn.Dropout(), nn.Linear(16, 3))
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.embedding(ids)
-        across = found.transpose(1, 2)
-        found = found + torch.relu(self.wide(across)).transpose(1, 2) * torch.sigmoid(self.narrow(across)).transpose(
-            1, 2
-        )
-        found = self.lstm(self.gru(found)[0])[0]
-        found = self.norm(found + self.attention(found, found, found, need_weights=False)[0])
-        return self.tags(found).log_softmax(-1), self.whole(found.mean(1))
+        embedding = self.embedding(ids)
+        across = embedding.transpose(1, 2)
+        embedding = embedding + torch.relu(self.wide(across)).transpose(1, 2) * torch.sigmoid(
+            self.narrow(across)
+        ).transpose(1, 2)
+        embedding = self.lstm(self.gru(embedding)[0])[0]
+        embedding = self.norm(embedding + self.attention(embedding, embedding, embedding, need_weights=False)[0])
+        return self.tags(embedding).log_softmax(-1), self.whole(embedding.mean(1))
 
 
 def unet() -> Network:

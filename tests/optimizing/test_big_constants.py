@@ -98,11 +98,13 @@ def test_weights_are_quantized_from_files_to_a_file(
     """The model does not fit into a message; with the smaller limit neither does the result."""
     limits.setattr(big_constants, "LIMIT", limit)
     model, spec = llama(inner=160), f"quantize-dynamic{{preprocess={preprocess}}}"
-    made = light(spec, model, tmp_path)
-    assert made.before.is_big
-    assert "MatMulInteger" in {node.op_type for node in (made.after.model.graph or Graph()).node}
-    assert not [each for each in tensors_of(made.after.model) if WRITTEN in str(each.external_data)]
-    assert sorted_constants(made.after.model, tmp_path) == sorted_constants(whole_result(spec, model, limits), tmp_path)
+    light_model = light(spec, model, tmp_path)
+    assert light_model.before.is_big
+    assert "MatMulInteger" in {node.op_type for node in (light_model.after.model.graph or Graph()).node}
+    assert not [each for each in tensors_of(light_model.after.model) if WRITTEN in str(each.external_data)]
+    assert sorted_constants(light_model.after.model, tmp_path) == sorted_constants(
+        whole_result(spec, model, limits), tmp_path
+    )
 
 
 @pytest.mark.parametrize("name", ["encoder_ts", "mobile_ts", "mobile_dynamo"])
@@ -118,12 +120,12 @@ def test_the_result_is_the_same_for_exported_models(
 @pytest.mark.parametrize("spec", ["onnxsim", "onnxruntime"])
 def test_no_constant_is_made_from_a_big_one_and_the_remark_tells_so(spec: str, tmp_path: Path) -> None:
     model = api.from_proto(small(Llama(layers=1)))
-    made = light(spec, model, tmp_path)
-    assert made.after.model.graph is not None
-    assert "not available for folding" in made.notes[-1]
-    assert sum(node.op_type == "Transpose" for node in made.after.model.graph.node) >= 8
-    assert {each.name for each in made.after.model.graph.input} == {each.name for each in model.graph.input}  # type: ignore[union-attr]
-    for each in tensors_of(made.after.model):
+    light_model = light(spec, model, tmp_path)
+    assert light_model.after.model.graph is not None
+    assert "not available for folding" in light_model.notes[-1]
+    assert sum(node.op_type == "Transpose" for node in light_model.after.model.graph.node) >= 8
+    assert {each.name for each in light_model.after.model.graph.input} == {each.name for each in model.graph.input}  # type: ignore[union-attr]
+    for each in tensors_of(light_model.after.model):
         assert is_external(each) or len(each.raw_data or b"") <= 1024
 
 
@@ -237,13 +239,13 @@ def test_weights_that_a_pass_converted_are_not_in_memory_even_if_they_would_fit(
 ) -> None:
     model = llama()
     limits.setattr(big_constants, "LIMIT", len(message_bytes(model)) - 1)
-    made = light("float16", model, tmp_path)
-    converted = sum([len(each.raw_data) for each in tensors_of(made.after.model) if each.raw_data is not None])
+    light_model = light("float16", model, tmp_path)
+    converted = sum([len(each.raw_data) for each in tensors_of(light_model.after.model) if each.raw_data is not None])
     assert converted > 50_000
-    assert len(made.after.data) < converted
-    assert made.after.size < made.before.size - converted + 5000
+    assert len(light_model.after.data) < converted
+    assert light_model.after.size < light_model.before.size - converted + 5000
     with pytest.raises(PassError, match="run that pass last"), Pipeline() as pipeline:
-        list(pipeline.run(made.before.model, [parse_step("float16"), parse_step("onnxscript")], tmp_path))
+        list(pipeline.run(light_model.before.model, [parse_step("float16"), parse_step("onnxscript")], tmp_path))
 
 
 def saved(folder: Path, limits: pytest.MonkeyPatch) -> Model:
@@ -276,15 +278,15 @@ def test_exact_passes_do_not_get_the_big_constants_in_the_file_of_the_model(
     model = saved(tmp_path, limits)
     given = Substituted(stage_of(model), parse_step(spec).subject, tmp_path)
     assert len(given.data) < 2000
-    made = made_by(spec, model, tmp_path)
-    assert made.is_changed
-    assert made.after.model.graph is not None
+    results = made_by(spec, model, tmp_path)
+    assert results.is_changed
+    assert results.after.model.graph is not None
     # The constants are those of the file, which are not read before the result is written.
     before = {each.name: each.raw_data for each in tensors_of(model)}
-    assert {each.name for each in made.after.model.graph.initializer} == {"a", "b", "v"}
-    assert all(each.raw_data is before[each.name] for each in made.after.model.graph.initializer)
+    assert {each.name for each in results.after.model.graph.initializer} == {"a", "b", "v"}
+    assert all(each.raw_data is before[each.name] for each in results.after.model.graph.initializer)
     whole_made = whole_result(spec, serde.parse(message_bytes(model)).model, limits)
-    assert sorted_constants(made.after.model, tmp_path) == sorted_constants(whole_made, tmp_path)
+    assert sorted_constants(results.after.model, tmp_path) == sorted_constants(whole_made, tmp_path)
 
 
 def test_other_passes_get_all_constants(tmp_path: Path, limits: pytest.MonkeyPatch) -> None:

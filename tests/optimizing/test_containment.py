@@ -1,7 +1,6 @@
 """Passes that misbehave: each is named, each leaves the model, this process and the next pass alone."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ BAD = {
     "gives half a model": ("return model.SerializeToString()[:-100]", r"returned [\d,]+ bytes that are not a model"),
     "gives two models": (
         "return model.SerializeToString() * 2",
-        r"returned what looks like two models: \w+ occurs twice",
+        r"returned what looks like two models: \w+ appears twice",
     ),
     "gives no graph": ("model.ClearField('graph')\n    return model", r"returned a model without a graph"),
     "leaves nodes without inputs": (
@@ -77,9 +76,7 @@ def made_by(model: Model, *passes: str, keep_going: bool = True, trust: bool = F
 def test_a_bad_pass_is_named_and_the_next_one_runs(name: str, model: Model, good: str, tmp_path: Path) -> None:
     body, said = BAD[name]
     bad = planted(tmp_path, body)
-    started = time.monotonic()
     failed, fine = made_by(model, bad, good)
-    assert time.monotonic() - started < 20
     assert failed.failure is not None
     assert (failed.failure.name, failed.is_changed) == (bad, False)
     assert str(failed.failure).startswith(f"{bad} ")

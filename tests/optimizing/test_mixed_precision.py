@@ -41,10 +41,10 @@ def evaluated(data: bytes, x: numpy.ndarray) -> numpy.ndarray:
 
 @pytest.mark.parametrize("at", [(), (0,), (1,), (3,), (0, 2)])
 def test_exactly_the_nodes_that_overflow_stay_float32(at: tuple[int, ...]) -> None:
-    made = made_by(with_overflow(at), "mixed-precision")
-    assert kept(made) == [name for number in at for name in (f"up{number}", f"down{number}")]
+    results = made_by(with_overflow(at), "mixed-precision")
+    assert kept(results) == [name for number in at for name in (f"up{number}", f"down{number}")]
     count, nodes = 2 * len(at), 9 + 2 * len(at)
-    (note,) = [note for note in made.notes if "nodes stay float32" in note]
+    (note,) = [note for note in results.notes if "nodes stay float32" in note]
     assert re.match(rf"{count} of {nodes} nodes stay float32; \d+ models? run to find them", note)
     assert ("none of them can be omitted" in note) == bool(at)
 
@@ -76,10 +76,10 @@ def test_an_output_that_overflows_stays_float32_to_its_end() -> None:
     nodes, weights = perceptron(2)
     weights["up"] = numpy.full(1, 1e6, numpy.float32)
     nodes.append(helper.make_node("Mul", ["t1", "up"], ["y"], "up"))
-    made = made_by(model_of(nodes, weights), "mixed-precision")
-    assert kept(made) == ["up"]
+    results = made_by(model_of(nodes, weights), "mixed-precision")
+    assert kept(results) == ["up"]
     x = numpy.ones((2, 4), numpy.float32)
-    assert numpy.isfinite(evaluated(emulate(made.after.data), x)).all()
+    assert numpy.isfinite(evaluated(emulate(results.after.data), x)).all()
 
 
 def test_two_nodes_in_float32_may_take_one_value() -> None:
@@ -106,7 +106,7 @@ def test_nodes_without_a_name_get_none() -> None:
 
 def test_a_tolerance_that_nothing_meets_is_told() -> None:
     model = with_overflow((1,))
-    with pytest.raises(PassError, match="even with all nodes in float32 the outputs are too far off"):
+    with pytest.raises(PassError, match="the outputs exceed the tolerance even with all nodes in float32"):
         made_by(model, "mixed-precision{relative=0,of_scale=0,keep_io_types=false}")
 
 
@@ -154,10 +154,10 @@ def test_a_model_without_float16_is_its_own_emulation() -> None:
 
 
 def test_what_cannot_be_emulated_says_so() -> None:
-    made = api.to_proto(with_overflow())
-    made.functions.add().name = "f"
+    model = api.to_proto(with_overflow())
+    model.functions.add().name = "f"
     with pytest.raises(CannotEmulateError, match="functions"):
-        emulate(made.SerializeToString())
+        emulate(model.SerializeToString())
 
 
 def test_a_minimal_set_is_enough_and_nothing_of_it_can_be_left_out() -> None:
@@ -169,10 +169,10 @@ def test_a_minimal_set_is_enough_and_nothing_of_it_can_be_left_out() -> None:
         def is_enough(items: frozenset[int], needed: list[frozenset[int]] = needed) -> bool:
             return any(each <= items for each in needed)
 
-        found = minimal(count, is_enough)
-        assert found is not None
-        items = frozenset(found.items)
-        assert found.is_minimal
+        model = minimal(count, is_enough)
+        assert model is not None
+        items = frozenset(model.items)
+        assert model.is_minimal
         assert is_enough(items)
         assert not any(is_enough(items - {each}) for each in items)
 
@@ -181,24 +181,24 @@ def test_a_minimal_set_is_found_where_more_is_not_always_better() -> None:
     def is_enough(items: frozenset[int]) -> bool:
         return {7, 20} <= items and len(items) % 3 != 1
 
-    found = minimal(32, is_enough)
-    assert found is not None
-    assert is_enough(frozenset(found.items))
-    assert not any(is_enough(frozenset(found.items) - {each}) for each in found.items)
+    model = minimal(32, is_enough)
+    assert model is not None
+    assert is_enough(frozenset(model.items))
+    assert not any(is_enough(frozenset(model.items) - {each}) for each in model.items)
 
 
 def test_few_evaluations_find_a_few_of_many() -> None:
-    found = minimal(1024, lambda items: {3, 500, 501} <= items)
-    assert found is not None
-    assert found.items == (3, 500, 501)
-    assert found.evaluations < 60
+    model = minimal(1024, lambda items: {3, 500, 501} <= items)
+    assert model is not None
+    assert model.items == (3, 500, 501)
+    assert model.evaluations < 60
 
 
 def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
-    found = minimal(1024, lambda items: {3, 500, 501} <= items, most=10)
-    assert found is not None
-    assert {3, 500, 501} <= set(found.items)
-    assert not found.is_minimal
+    model = minimal(1024, lambda items: {3, 500, 501} <= items, most=10)
+    assert model is not None
+    assert {3, 500, 501} <= set(model.items)
+    assert not model.is_minimal
     assert minimal(4, lambda items: False) is None
 
 
@@ -207,9 +207,9 @@ def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
     [
         ("mixed-precision{relative=-1}", "found the number -1, expected a number from 0"),
         ("mixed-precision{absolute=-0.5}", "expected a number from 0"),
-        ("mixed-precision{evaluations=1}", "expected a whole number from 2"),
-        ("quantize-static{samples=0}", "expected a whole number from 1"),
-        ("quantize-static{dims={N: -1}}", "expected a whole number from 0"),
+        ("mixed-precision{evaluations=1}", "expected an integer from 2"),
+        ("quantize-static{samples=0}", "expected an integer from 1"),
+        ("quantize-static{dims={N: -1}}", "expected an integer from 0"),
     ],
 )
 def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:
@@ -240,10 +240,10 @@ def quantized(opset: int) -> Model:
 @pytest.mark.parametrize(("opset", "wide"), [(17, 3), (19, 1)])
 @pytest.mark.parametrize("spelled", ["float16", "mixed-precision"])
 def test_operators_without_float16_at_the_operator_set_stay_float32(spelled: str, opset: int, wide: int) -> None:
-    made = made_by(quantized(opset), spelled)
+    results = made_by(quantized(opset), spelled)
     x = numpy.ones((2, 4), numpy.float32)
-    assert numpy.isfinite(evaluated(made.after.data, x)).all()  # onnxruntime loads it
-    proto = api.to_proto(made.after.model)
+    assert numpy.isfinite(evaluated(results.after.data, x)).all()  # onnxruntime loads it
+    proto = api.to_proto(results.after.model)
     types = {each.name: each.type.tensor_type.elem_type for each in infer_shapes(proto).graph.value_info}
     places = {"DynamicQuantizeLinear": 0, "DequantizeLinear": 1}
     inputs = [node.input[places[node.op_type]] for node in proto.graph.node if node.op_type in places]
@@ -267,7 +267,7 @@ def sensitive(layers: int) -> Model:
 
 
 @pytest.mark.parametrize(
-    ("layers", "why"), [(2, "every node needs float32"), (40, "alone in float16, each of 16 nodes")]
+    ("layers", "why"), [(2, "every node needs float32"), (40, "each of 16 sampled nodes alone in float16")]
 )
 def test_nothing_converted_is_a_failure_that_names_what_is_too_large(layers: int, why: str) -> None:
     with pytest.raises(PassError, match=f"nothing was converted: {why}") as caught:
@@ -285,11 +285,11 @@ def test_constants_that_float16_does_not_hold_are_named_and_stay_in_their_float3
     weights |= {name: numpy.full(4, value, numpy.float32) for name, value in (("scale", 1e4), ("b", 0), ("mean", 0.1))}
     norm = helper.make_node("BatchNormalization", ["t0", "scale", "b", "mean", "var"], ["n"], "norm")
     model = model_of([large, *nodes, norm, helper.make_node("Relu", ["n"], ["y"], "last")], weights)
-    made = made_by(model, "mixed-precision")
-    assert "beyond float16 (65504): var (9.8e+07)" in made.notes
-    assert kept(made) == ["norm"]
-    made = made_by(model, "float16")
-    assert any(note.startswith("beyond float16, and reduced where") and "var (9.8e+07)" in note for note in made.notes)
+    results = made_by(model, "mixed-precision")
+    assert "beyond float16 (65504): var (9.8e+07)" in results.notes
+    assert kept(results) == ["norm"]
+    results = made_by(model, "float16")
+    assert any(note.startswith("beyond float16, so reduced for") and "var (9.8e+07)" in note for note in results.notes)
 
 
 def test_a_long_error_keeps_its_end_with_the_cause() -> None:

@@ -141,10 +141,10 @@ def test_the_configuration_of_a_session_reaches_the_optimizer() -> None:
 
 @needs_sympy
 def test_transformers_fuse_without_torch_and_say_what() -> None:
-    made = made_by(files.load(EXPORTS / "encoder_ts.onnx").model, "transformers{model_type=bert}")
-    (said,) = [note for note in made.notes if note.startswith("fused operators in the result: ")]
+    results = made_by(files.load(EXPORTS / "encoder_ts.onnx").model, "transformers{model_type=bert}")
+    (said,) = [note for note in results.notes if note.startswith("fused operators in the result: ")]
     assert "SkipLayerNormalization" in said
-    assert "SkipLayerNormalization" in operators(made)
+    assert "SkipLayerNormalization" in operators(results)
 
 
 @needs_sympy
@@ -192,12 +192,12 @@ def test_symbolic_shapes_that_cannot_be_inferred_are_refused_with_advice(
 
 def test_extract_adapters_makes_inputs_of_the_weights_and_saves_them(tmp_path: Path) -> None:
     place = tmp_path / "adapter.npz"
-    made = made_by(adapted(), f"extract-adapters{{save={place}}}")
-    assert made.after.model.graph is not None
-    assert [each.name for each in made.after.model.graph.input] == ["x", "onnx::MatMul_1", "onnx::MatMul_2"]
-    assert [each.name for each in made.after.model.graph.initializer] == ["base"]
+    results = made_by(adapted(), f"extract-adapters{{save={place}}}")
+    assert results.after.model.graph is not None
+    assert [each.name for each in results.after.model.graph.input] == ["x", "onnx::MatMul_1", "onnx::MatMul_2"]
+    assert [each.name for each in results.after.model.graph.initializer] == ["base"]
     assert not place.exists()  # it is not known yet whether the model is saved
-    with files_written(made.files):
+    with files_written(results.files):
         pass
     with np.load(place) as saved:
         assert {name: saved[name].shape for name in saved.files} == {"onnx::MatMul_1": (8, 2), "onnx::MatMul_2": (2, 8)}

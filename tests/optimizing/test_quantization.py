@@ -56,11 +56,11 @@ def error(made: PassResult) -> float:
 
 
 def test_dynamic_makes_integers_of_weights_and_tells_the_cost(model: Model) -> None:
-    made = made_by(model, "quantize-dynamic")
-    assert operators(made).count("MatMulInteger") == 2
-    assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in made.notes)
+    results = made_by(model, "quantize-dynamic")
+    assert operators(results).count("MatMulInteger") == 2
+    assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in results.notes)
     assert any(re.fullmatch(r"y \(float32\): largest error \S+, \S+ of the largest, cosine 0.\d+", note)
-               for note in made.notes)  # fmt: skip
+               for note in results.notes)  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "operator"), [
@@ -84,7 +84,7 @@ def test_more_bits_lose_less_and_named_nodes_stay(model: Model) -> None:
 ])  # fmt: skip
 def test_what_the_quantizer_of_weights_cannot_do_is_said(model: Model, options: str, said: str) -> None:
     if "hqq" in options and is_installed("torch"):
-        pytest.skip("torch is installed")
+        pytest.skip("it tests the message about torch where that is not installed")
     with pytest.raises(PassError, match=said):
         made_by(replace(model, opset_import=NEW), f"quantize-weights{{{options}}}")
 
@@ -171,7 +171,7 @@ def test_open_dimensions_get_the_sizes_that_are_named(model: Model) -> None:
     open_model = api.from_proto(proto)
     for spelled in ("quantize-static", "quantize-static{dims={N: 3}}"):
         assert error(made_by(open_model, spelled)) > 0
-    with pytest.raises(PassError, match='no open dimension "M"'):
+    with pytest.raises(PassError, match='no dynamic dimension "M"'):
         made_by(open_model, "quantize-static{dims={M: 3}}")
 
 

@@ -117,7 +117,7 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        ('{"pass": "onnxoptimizer:nop"}', 'write it as a text, "onnxoptimizer:nop"'),
+        ('{"pass": "onnxoptimizer:nop"}', 'write it as a string, "onnxoptimizer:nop"'),
         (
             '{"pass": "onnxoptimizer:nop", "fixed_point": true}',
             'write {"pass": "onnxoptimizer", "passes": ["nop"]} with its options',

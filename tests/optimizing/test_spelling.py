@@ -52,7 +52,7 @@ REFUSED = {
     "onnxsim{fodl=true}": 'no option "fodl"; did you mean "fold"?',
     "onnxsim{fold=maybe}": "expected true or false",
     "onnxsim{fold=true,fold=true}": "fold is given twice",
-    "onnxsim{check=-1}": "expected a whole number from 0",
+    "onnxsim{check=-1}": "expected an integer from 0",
     "onnxsim{large_tensor}": "large_tensor needs a value",
     "onnxsim{fold=true": "the brace is not closed",
     "onnxsim{skip=[a}": "a closing ] is missing",

@@ -152,17 +152,17 @@ def test_code_in_names_does_not_run(tmp_path: Path, name: str) -> None:
 
 def test_a_pass_whose_library_evaluates_a_text_fails_and_says_so(tmp_path: Path) -> None:
     said = failure(function_model(code(tmp_path / "canary"), "sizes"), "symbolic-shapes")
-    assert "a text of the model is not evaluated" in said
+    assert "text from the model is not evaluated" in said
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "quantize-static{preprocess=false}"])
 def test_what_is_computed_from_a_text_is_computed_from_the_text_of_the_model(name: str) -> None:
     model = text_to_number_model()
-    made = made_by(model, name)
+    results = made_by(model, name)
     feeds = {"x": numpy.ones((1, 4), numpy.float32)}
     before, after = [
         InferenceSession(each.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)[0]
-        for each in (model, made)
+        for each in (model, results)
     ]
     numpy.testing.assert_allclose(after, before, rtol=0.02)
 
@@ -209,14 +209,14 @@ def test_every_pass_restores_the_texts(name: str) -> None:
     if name == "extract-adapters":
         assert "no weight" in failure(model, name)
         return
-    made = made_by(model, name)
-    assert b"onnxjson0" not in made.SerializeToString()
-    dims = [dim.dim_param or dim.dim_value for dim in made.graph.input[0].type.tensor_type.shape.dim]
+    results = made_by(model, name)
+    assert b"onnxjson0" not in results.SerializeToString()
+    dims = [dim.dim_param or dim.dim_value for dim in results.graph.input[0].type.tensor_type.shape.dim]
     assert dims == ["größe!", "N"]
-    (encoder,) = [node for node in made.graph.node if node.op_type == "LabelEncoder"]
+    (encoder,) = [node for node in results.graph.node if node.op_type == "LabelEncoder"]
     (keys,) = [attribute.strings for attribute in encoder.attribute if attribute.name == "keys_strings"]
     assert list(keys) == VOCABULARY
-    read = serde.parse(made.SerializeToString()).model
+    read = serde.parse(results.SerializeToString()).model
     tensors = [list(tensor.string_data) for tensor in walk(read, d.Tensor) if tensor.string_data]
     assert tensors in ([VOCABULARY], [VOCABULARY] * 2)
 

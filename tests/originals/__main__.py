@@ -126,19 +126,19 @@ def by_both(job: Job, program: Sequence[str | os.PathLike[str]] | None, ours: Se
         original = Verdict("not installed")
         if program is not None:
             original = run(job, places[0], [[*program, *shlex.split(job.original)]])
-        mine = run(job, places[1], commands(job, ours))
+        result = run(job, places[1], commands(job, ours))
         models = [place / "out.onnx" for place in places]
-        if original.word != "works" or mine.word != "works":
-            return Done(job, original, mine, "")
+        if original.word != "works" or result.word != "works":
+            return Done(job, original, result, "")
         if not all(each.exists() for each in models):
-            return Done(job, original, mine, "both refuse it" if job.judge is refused else "what is expected")
+            return Done(job, original, result, "both refuse it" if job.judge is refused else "what is expected")
         try:
-            return Done(job, original, mine, agree(onnx.load(models[0]), onnx.load(models[1]), job.demand))
+            return Done(job, original, result, agree(onnx.load(models[0]), onnx.load(models[1]), job.demand))
         except WrongError as error:
-            return Done(job, original, mine, str(error), differs=True)
+            return Done(job, original, result, str(error), differs=True)
         except Exception as error:
             # onnxruntime raises what it likes.
-            return Done(job, original, mine, plain(str(error), places[1]), differs=True)
+            return Done(job, original, result, plain(str(error), places[1]), differs=True)
 
 
 def commands(job: Job, ours: Sequence[str] = _ONNXJSON) -> list[list[str]]:

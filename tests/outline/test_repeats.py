@@ -114,10 +114,10 @@ def test_a_name_never_stands_for_two_values() -> None:
     assert read_back(outline(text, K)) == []
 
 
-def read_back(found: Outline) -> list[str]:
+def read_back(outline: Outline) -> list[str]:
     """The names that lines use before they are defined."""
     defined, unknown = {"x"}, []
-    for _, line in found.walk():
+    for _, line in outline.walk():
         target, _, expression = line.text.partition(" = ")
         if line.repeat > 1:
             defined.update(re.findall(r"(\w+) = ", line.text))

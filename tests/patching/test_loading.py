@@ -120,7 +120,7 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
             ['{"set": "/domain", "old": 3, "new": null}'],
             "2 wrong-type: found null, expected a string; leave out the key of an absent field",
         ),
-        (['{"set": "/ir_version", "new": 1.5}'], "2 wrong-type: found the number 1.5, expected a whole number"),
+        (['{"set": "/ir_version", "new": 1.5}'], "2 wrong-type: found the number 1.5, expected an integer"),
         ([SET, SET], "3 bad-change: another operation also changes this field"),
         (
             ['{"set": "/graph", "new": {}}', '{"set": "/graph/name", "new": "g"}'],
@@ -176,7 +176,7 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
         ),
         (
             ['{"set": "/graph/initializer/0/raw_data", "new": {"sha256": "%s"}}' % ("a" * 64)],
-            '2 missing-key: the number of bytes is missing; add "bytes", a whole number',
+            '2 missing-key: the number of bytes is missing; add "bytes", an integer',
         ),
         (
             ['{"set": "/graph/initializer/0/float_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],

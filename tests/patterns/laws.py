@@ -160,9 +160,9 @@ def removed(place: _Place) -> tuple[Graph, Pattern, tuple[str, ...]] | None:
     ends = [_called(place.refs[at].node) for at in (user, below)]
     # Of two equal nodes in a row, either may be the one that is gone.
     named = (
-        f"{ends[0]}: nothing, the pattern needs {operator}",
-        f"and {ends[1]}: nothing, the pattern needs {operator}",
-        f'"{new}" comes from {ends[1]}, the pattern needs {operator}',
+        f"{ends[0]}: nothing; the pattern needs {operator}",
+        f"and {ends[1]}: nothing; the pattern needs {operator}",
+        f'"{new}" comes from {ends[1]}; the pattern needs {operator}',
     )
     return replace(place.graph, node=tuple(nodes)), place.pattern, named
 
@@ -181,10 +181,10 @@ def attribute(place: _Place) -> tuple[Graph, Pattern, tuple[str, ...]] | None:
     at, name, _ = place.seed.choice(written)
     ref = place.refs[at]
 
-    def other(each: Attribute) -> Attribute:
-        if each.name != name:
-            return each
-        value: Any = value_of(each)
+    def other(attribute: Attribute) -> Attribute:
+        if attribute.name != name:
+            return attribute
+        value: Any = value_of(attribute)
         changed = [_other(value[0]), *value[1:]] if isinstance(value, tuple) else _other(value)
         node = onnx.helper.make_node("Neg", [], [])
         node.attribute.append(onnx.helper.make_attribute(name, changed))

@@ -41,10 +41,10 @@ def model() -> Model:
 
 
 def test_each_alternative_matches_in_the_order_of_the_file(model: Model) -> None:
-    found = find(model, INVERSE)
-    assert [[ref.node.name for ref in match.nodes] for match in found] == [["m1", "d", "s1"], ["m2", "r", "s2"]]
-    assert [match.names for match in found] == [{"x": "x", "v": "v"}] * 2
-    assert [str(match.pattern) for match in found] == [
+    matches = find(model, INVERSE)
+    assert [[ref.node.name for ref in match.nodes] for match in matches] == [["m1", "d", "s1"], ["m2", "r", "s2"]]
+    assert [match.names for match in matches] == [{"x": "x", "v": "v"}] * 2
+    assert [str(match.pattern) for match in matches] == [
         "Mul($x, Div(1, Sqrt($v)))",
         "Mul($x, Reciprocal(Sqrt($v)))",
     ]

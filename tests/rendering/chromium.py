@@ -29,6 +29,30 @@ def opened(page: Path, width: int = 1280, script: str = "", *, dark: bool = Fals
     return done.stdout
 
 
+SHEET: Final = 688  # width of A4 in CSS pixels, without margins of 1.4 cm
+
+
+def printed(page: Path, script: str, before: str = "") -> str:
+    """Return the document of a page laid out on A4, for a reader of dark pages; `before` runs on the screen."""
+    style = """
+      dispatchEvent(new Event("beforeprint"));
+      for (const style of document.querySelectorAll("style"))
+        style.textContent = style.textContent.replaceAll("@media print", "@media all")
+          .replaceAll("@media screen", "@media not all");
+    """
+    return opened(page, SHEET, before + style + script, dark=True)
+
+
+def sheets(page: Path) -> int:
+    """Return the number of pages that Chromium prints."""
+    assert CHROMIUM is not None
+    file = page.with_suffix(".pdf")
+    words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={page.parent / 'profile'}"]
+    words += ["--virtual-time-budget=20000", f"--print-to-pdf={file}", page.as_uri()]
+    subprocess.run([CHROMIUM, *words], check=True, timeout=120, capture_output=True)
+    return len(re.findall(rb"/Type /Page\b", file.read_bytes()))
+
+
 def picture_bytes(page: str, folder: Path, width: int = 1280) -> int:
     """Return the size of a picture of a page in PNG: a few kB if it is blank."""
     assert CHROMIUM is not None
@@ -38,7 +62,7 @@ def picture_bytes(page: str, folder: Path, width: int = 1280) -> int:
     return (folder / "page.png").stat().st_size
 
 
-OVERFLOW: Final = """
+OVERFLOW: Final = """{
 const wide = [...document.querySelectorAll("body *")].filter(each => {
   const place = each.getBoundingClientRect();
   if (!place.width || place.right <= innerWidth + 1) return false;
@@ -46,10 +70,20 @@ const wide = [...document.querySelectorAll("body *")].filter(each => {
     if (getComputedStyle(around).overflowX !== "visible") return false;
   return true;
 });
+const cut = [...document.querySelectorAll("body *")].filter(each => {
+  const { overflowX, overflowY } = getComputedStyle(each);
+  return overflowX !== "visible" && each.scrollWidth > each.clientWidth + 1
+    || overflowY !== "visible" && each.scrollHeight > each.clientHeight + 1;
+});
+document.documentElement.dataset.cut = cut.map(each => each.tagName + "." + each.className).join(" ");
+const controls = document.querySelectorAll("input, select, #bar button, figure button");
+const shown = [...controls].filter(each => each.checkVisibility());
+document.documentElement.dataset.controls = shown.map(each => each.tagName).join(" ");
 document.documentElement.dataset.wide = wide.map(each => each.tagName + "." + each.className).join(" ");
 document.documentElement.dataset.paper = getComputedStyle(document.body).backgroundColor;
-"""
-"""Writes down which elements are wider than the window, where nothing around them scrolls, and the page's colour."""
+}"""
+"""Writes down which elements are wider than the window, where nothing around them scrolls, or cut off; which controls
+are shown, and the page's colour."""
 
 
 def written(document: str, name: str) -> str:

@@ -92,8 +92,8 @@ def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:
     ]
     said = " ".join(" ".join(text(report(*rows), 160)).split())
     assert (
-        "verified on 3 sets of values: 1 of 5 rows computes the same within the tolerance, "
-        "1 trades accuracy, by up to 4.0% of the largest, 1 computes other results, 1 fails, 1 not compared"
+        "verified on 3 sets of values: outputs of 1 of 5 rows are equal within the tolerance, "
+        "1 trades accuracy, by up to 4.0% of the largest, 1 differs, 1 fails, 1 not compared"
     ) in said
 
 
@@ -182,7 +182,7 @@ def test_cells_of_csv_are_no_formulas_and_no_commands(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "one", "several"),
-    [("differs", "1 computes other results", "2 compute other results"), ("fails", "1 fails", "2 fail"),
+    [("differs", "1 differs", "2 differ"), ("fails", "1 fails", "2 fail"),
      ("", "1 not compared: an output is empty", "2 not compared: an output is empty")],
 )  # fmt: skip
 def test_verdicts_are_sentences(verdict: str, one: str, several: str) -> None:

@@ -317,10 +317,10 @@ def test_an_empty_side_says_why() -> None:
     ],
 )
 def test_a_page_begins_with_a_verdict(base: str, target: str, verdict: tuple[str, str]) -> None:
-    found = re.search(r'</h1>\n<p class="verdict (.*?)">(.*?)</p>', page_of_change(base, target))
-    assert found is not None
-    assert found[1] == verdict[0]
-    assert found[2].endswith(verdict[1])
+    match = re.search(r'</h1>\n<p class="verdict (.*?)">(.*?)</p>', page_of_change(base, target))
+    assert match is not None
+    assert match[1] == verdict[0]
+    assert match[2].endswith(verdict[1])
 
 
 def test_cycles_and_loops_are_drawn_all_the_same() -> None:

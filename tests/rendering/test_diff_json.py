@@ -1,6 +1,10 @@
 """``rendering.reports`` and ``rendering.diff_schema``."""
 
+import html
 import json
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,7 @@ from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.rendering.reports import diff_json
+from tests.cli.running import run
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
 from tests.schemas.reports import diff_schema
 
@@ -32,14 +37,14 @@ def test_output_fits_the_schema_and_is_ascii(make: Any, with_matches: bool) -> N
 
 
 def test_contract_of_other_programs() -> None:
-    found = json.loads(text_of(example()))
-    assert list(found) == ["format", "equal", "summary", "events"]
-    assert found["format"] == "onnxjson-diff/1"
-    assert found["summary"]["base_nodes"] == 16
-    assert found["summary"]["target_nodes"] == 12
-    assert found["summary"]["matched_nodes"] == 7
-    assert found["summary"]["events"]["fused"] == 4
-    event = found["events"][4]
+    data = json.loads(text_of(example()))
+    assert list(data) == ["format", "equal", "summary", "events"]
+    assert data["format"] == "onnxjson-diff/1"
+    assert data["summary"]["base_nodes"] == 16
+    assert data["summary"]["target_nodes"] == 12
+    assert data["summary"]["matched_nodes"] == 7
+    assert data["summary"]["events"]["fused"] == 4
+    event = data["events"][4]
     assert {key: event[key] for key in ("kind", "count", "pattern", "verdict")} == {
         "kind": "fused", "count": 3, "pattern": "MatMul+Add -> Gemm", "verdict": "equal",
     }  # fmt: skip
@@ -61,19 +66,19 @@ def test_a_member_says_for_how_many_places_it_stands() -> None:
     model, _ = networks()
     members = (Member(("/graph",), ("/graph",), count=5), Member(("/graph/node/0/attribute/body/g",), ()))
     text = text_of(Made(align(model, model), [Event("renamed", "nodes", members)]))
-    found = json.loads(text)
-    VALIDATOR.validate(found)
-    assert found["summary"]["events"] == {"renamed": 6}
-    assert found["events"][0]["count"] == 6
-    assert [member.get("count") for member in found["events"][0]["members"]] == [5, None]
+    data = json.loads(text)
+    VALIDATOR.validate(data)
+    assert data["summary"]["events"] == {"renamed": 6}
+    assert data["events"][0]["count"] == 6
+    assert [member.get("count") for member in data["events"][0]["members"]] == [5, None]
 
 
 def test_same_models() -> None:
     model, _ = networks()
-    found = json.loads(text_of(Made(align(model, model), equal=True)))
-    assert found["equal"] is True
-    assert found["events"] == []
-    VALIDATOR.validate(found)
+    data = json.loads(text_of(Made(align(model, model), equal=True)))
+    assert data["equal"] is True
+    assert data["events"] == []
+    VALIDATOR.validate(data)
 
 
 def test_what_was_not_compared_is_said() -> None:
@@ -109,3 +114,49 @@ def test_total_of_changes_is_the_same_in_all_forms() -> None:
     assert total in "\n".join("".join(span.text for span in line) for line in diff_lines(shown, 80))
     assert total in diff_markdown(shown)
     assert total in "".join(diff_html(shown))
+
+
+MODELS = Path(__file__).parents[1] / "models"
+EXPORTS = [
+    ("encoder_ts", "encoder_dynamo"), ("mobile_ts", "mobile_dynamo"), ("encoder_ts", "mobile_ts"),
+    ("pairs/plain_ts", "pairs/plain_dynamo"), ("pairs/activated_ts", "pairs/activated_dynamo"),
+    ("pairs/plain_ts", "pairs/activated_ts"),
+]  # fmt: skip
+CHANGES = [
+    "optimize {} -p onnxoptimizer", "optimize {} -p onnxslim", "rewrite set-attribute {} op:Softmax axis 2",
+    "rewrite constants-to-initializers {}", "rewrite infer-shapes {}", "rewrite set-doc {} --text a",
+    "rewrite prune {}",
+]  # fmt: skip
+
+
+def _texts(base: Path, target: Path) -> dict[str, str]:
+    return {form: run("diff", base, target, "--format", form).stdout for form in ("text", "markdown", "html", "json")}
+
+
+def _agree(texts: dict[str, str]) -> int:
+    """Assert that all forms state one total, and the numbers of kinds that add up to it; return it."""
+    summary = json.loads(texts["json"])["summary"]
+    total, quiet = int(summary["changes"]), int(summary["without_effect"])
+    stated = f"{total:,} change{'s' * (total != 1)}" + f", {quiet:,} without effect" * bool(quiet)
+    kinds = Counter(summary["events"])
+    assert kinds.total() == total
+    for form in ("text", "markdown", "html"):
+        words = re.sub(r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", texts[form], flags=re.DOTALL)
+        totals = re.findall(r"[\d,]+ changes?(?:, [\d,]+ without effect)?(?=[*:]| *\n)", html.unescape(words))
+        assert (totals[:1] == [stated]) == (total > 0), (form, stated, totals)
+    badges = re.findall(r'<li><(?:a|span) class="kind [^>]*>([\d,]+) ([a-z-]+)<', texts["html"])
+    assert {kind: int(number.replace(",", "")) for number, kind in badges} == kinds
+    return total
+
+
+@pytest.mark.parametrize(("base", "target"), EXPORTS)
+def test_total_of_two_exports_is_the_same_in_all_forms(base: str, target: str) -> None:
+    assert _agree(_texts(MODELS / f"{base}.onnx", MODELS / f"{target}.onnx")) > 0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_total_of_a_change_is_the_same_in_all_forms(change: str, tmp_path: Path) -> None:
+    model = MODELS / "encoder_ts.onnx"
+    made = run(*change.format(model).split(), "-o", tmp_path / "m.onnx")
+    assert made.exit_code == 0, made.stderr
+    assert (_agree(_texts(model, tmp_path / "m.onnx")) > 0) == ("prune" not in change)

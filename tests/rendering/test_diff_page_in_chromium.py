@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, written
+from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, printed, sheets, written
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -40,7 +40,7 @@ def test_the_page_of_a_gate_says_what_changed_before_anything_else(
         document = opened(pages["gate"], width, OVERFLOW)
         assert written(document, "wide") == ""
     texts = re.sub(r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", document, flags=re.DOTALL)
-    assert re.search(r"m\.onnx\s+changed\s+in all 6 layers: Softmax\.axis -1 -&gt; 2", texts[:2000])
+    assert re.search(r"m\.onnx\s+Softmax\.axis -1 -&gt; 2\s+in all 6 layers", texts[:2000])
 
 
 @pytest.mark.parametrize("width", [400, 1280])
@@ -60,3 +60,26 @@ def test_the_search_of_a_diff_lists_the_nodes_that_it_finds(pages: dict[str, Pat
       document.documentElement.dataset.rows = rows.map(row => row.cells[2].textContent).join(" ");
     """
     assert written(opened(pages["diff"], script=script), "rows") == "/layers.3/attention/Softmax"
+
+
+def test_a_diff_is_printed_on_white_without_controls_and_folded_tables(pages: dict[str, Path]) -> None:
+    script = """
+      const after = name => getComputedStyle(document.querySelector(name)).breakAfter;
+      const headings = ["h1", "h2", "h3", "summary", "article > header"].map(after);
+      const tables = [...document.querySelectorAll("details:has(> .nodes)")].filter(each => each.checkVisibility());
+      const folded = [...document.querySelectorAll("article details")].filter(each => !each.open);
+      document.documentElement.dataset.breaks = [...new Set(headings), tables.length, folded.length].join(" ");
+    """
+    document = printed(pages["diff"], f"{script}{OVERFLOW}")
+    assert [written(document, name) for name in ("cut", "wide", "controls")] == ["", "", ""]
+    assert written(document, "paper") == "rgb(255, 255, 255)"
+    assert written(document, "breaks") == "avoid 0 0"
+    assert sheets(pages["diff"]) == 1
+
+
+def test_a_table_of_nodes_that_is_unfolded_is_printed(pages: dict[str, Path]) -> None:
+    script = """
+      document.querySelector("details:has(> .nodes)").open = true;
+      document.documentElement.dataset.tables = document.querySelector(".nodes").checkVisibility();
+    """
+    assert written(printed(pages["diff"], script), "tables") == "true"

@@ -8,11 +8,11 @@ import pytest
 
 import onnxjson
 from onnxjson.model.document import Model, Node
-from onnxjson.rendering.diff_html import diff_html
+from onnxjson.rendering.change_words import change_words, text_of
+from onnxjson.rendering.diff_html import diff_html, words_html
 from onnxjson.rendering.diff_report import Report, report
-from onnxjson.rendering.diff_text import diff_lines, summary_text
-from onnxjson.rendering.gate_comment import change_words
-from onnxjson.rendering.markdown_reports import diff_markdown
+from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.markdown_reports import diff_markdown, words_markdown
 from onnxjson.rendering.reports import diff_json
 from tests.editing.graphs import model_of
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
@@ -114,10 +114,12 @@ def test_each_value_has_the_rounds_in_which_all_places_of_the_line_have_it(alpha
     target = _stack(list(zip(alphas[::2], alphas[1::2], strict=True)))
     (event,) = report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b").events
     assert event.where == where
-    words = ", ".join(
-        [f"`{value}` `{rounds}`" for rounds, _, value in [part.partition(": ") for part in where.split("; ")]]
-    )
-    assert change_words(report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b")) == [words]
+    parts = [part.partition(": ") for part in where.split("; ")]
+    (words,) = change_words(report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), target), "a", "b"))
+    assert text_of(words) == ", ".join([f"{value} {rounds}" for rounds, _, value in parts])
+    assert words_markdown(words) == ", ".join([f"`{value}` `{rounds}`" for rounds, _, value in parts])
+    html = ", ".join([f"<code>{value}</code> <code>{rounds}</code>" for rounds, _, value in parts])
+    assert words_html(words) == html.replace("->", "-&gt;")
 
 
 def test_a_change_is_not_told_under_another_one_of_the_same_lines() -> None:
@@ -157,9 +159,8 @@ def test_numbered_parts_that_are_gone_are_told_first() -> None:
     nodes = [msgspec.structs.replace(node, output=(last,)) if [*node.output] == before else node for node in kept]
     target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=tuple(nodes)))
     shown = report(onnxjson.diff(base, target), "a", "b")
-    assert shown.layers == ("layers: 3 -> 2",)
-    assert change_words(shown)[0] == "`layers: 3 -> 2`"
-    assert summary_text(shown).startswith("layers: 3 -> 2; ")
+    assert shown.layers == ("2 layers instead of 3: layers",)
+    assert words_markdown(change_words(shown)[0]) == "`2 layers instead of 3: layers`"
     assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
 
 
@@ -168,6 +169,24 @@ def test_cleanup_is_told_last() -> None:
     nodes = "{ a = Identity(x) b = Identity(a) c = MatMul(b, w) d = Neg(c) y = Relu(d) }"
     base = model_of(text.replace("{nodes}", nodes))
     target = model_of(text.replace("{nodes}", "{ c = MatMul(x, w) y = Relu(c) }"))
-    words = change_words(report(onnxjson.diff(base, target), "a", "b"))
+    words = [text_of(each) for each in change_words(report(onnxjson.diff(base, target), "a", "b"))]
     assert "Neg" in words[0]
     assert "Identity" in words[1]
+
+
+def _words(base: Model, target: Model) -> list[str]:
+    return [text_of(words) for words in change_words(report(onnxjson.diff(base, target), "a", "b"))]
+
+
+def test_words_say_how_many_of_how_many() -> None:
+    text = "g (float[2,2] x) => (float[2,2] y) { a = Selu<alpha = 0.1>(x) b = Neg(a) y = Selu<alpha = 0.1>(b) }"
+    every, first = text.replace("0.1", "0.2"), text.replace("0.1", "0.2", 1)
+    assert _words(model_of(text), model_of(every)) == ["all 2 Selu.alpha 0.1 -> 0.2"]
+    assert _words(model_of(text), model_of(first)) == ["Selu.alpha 0.1 -> 0.2 in a"]
+
+
+def test_a_long_chain_is_told_by_its_number_of_nodes() -> None:
+    chain = "a = Exp(x) b = Sin(a) c = Cos(b) d = Tanh(c) e = Erf(d) f = Abs(e) h = Sqrt(f) y = Relu(h)"
+    base = model_of(f"g (float[2,2] x) => (float[2,2] y) {{ {chain} }}")
+    target = model_of("g (float[2,2] x) => (float[2,2] y) { y = Relu(x) }")
+    assert any([words.startswith("removed 7 nodes") for words in _words(base, target)]), _words(base, target)

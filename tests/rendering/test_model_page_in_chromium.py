@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, picture_bytes, written
+from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, picture_bytes, printed, sheets, written
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -64,6 +64,16 @@ def test_the_first_look_is_not_blank(page: Path, width: int, tmp_path: Path) -> 
     assert picture_bytes(page.as_uri(), tmp_path, width) > 4 * blank
 
 
+def test_numbers_of_nodes_are_not_cut_off_where_lines_are(page: Path) -> None:
+    script = """{
+      const numbers = [...document.querySelectorAll(".row code + i")].map(each => each.getBoundingClientRect());
+      const inside = numbers.filter(place => place.left > 0 && place.right <= tree.getBoundingClientRect().right);
+      const codes = [...document.querySelectorAll(".row code")].filter(each => each.scrollWidth > each.clientWidth);
+      document.documentElement.dataset.numbers = [numbers.length - inside.length, numbers.length > 3, codes.length > 0];
+    }"""
+    assert written(opened(page, 400, script), "numbers") == "0,true,true"
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_nothing_is_wider_than_the_window(page: Path, width: int) -> None:
     assert written(opened(page, width, OVERFLOW), "wide") == ""
@@ -72,3 +82,24 @@ def test_nothing_is_wider_than_the_window(page: Path, width: int) -> None:
 def test_the_page_is_dark_where_the_reader_wants_it(page: Path) -> None:
     papers = [written(opened(page, script=OVERFLOW, dark=dark), "paper") for dark in (False, True)]
     assert papers == ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]
+
+
+UNFOLD = """
+  for (let step = 0; step < 60; step++)
+    for (const key of ["ArrowDown", "ArrowRight"]) tree.dispatchEvent(new KeyboardEvent("keydown", { key }));
+"""
+
+
+def test_all_unfolded_rows_are_printed_whole_on_white_without_controls(page: Path) -> None:
+    count = """
+      document.documentElement.dataset.rows = `${rows.children.length} of ${shown.length}`;
+      tree.style.width = "15rem"; // lines are longer
+    """
+    for script in ("", UNFOLD):
+        document = printed(page, f"{count}{OVERFLOW}", before=script)
+        assert [written(document, name) for name in ("cut", "wide", "controls")] == ["", "", ""]
+        assert written(document, "paper") == "rgb(255, 255, 255)"
+        rows, _, total = written(document, "rows").partition(" of ")
+        assert rows == total
+    assert int(total) > 60
+    assert sheets(page) == 2

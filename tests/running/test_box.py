@@ -33,8 +33,11 @@ from onnxjson.storage import api
 LIMITS = Limits(wall_seconds=10, open_files=64, file_bytes=1 << 20, may_start_threads=True)
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the box is one of Linux"),
-    pytest.mark.skipif(bool(box.missing()), reason="this kernel has no Landlock or no seccomp: onnxjson doctor"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Landlock and seccomp, which only Linux has"),
+    pytest.mark.skipif(
+        bool(box.missing()),
+        reason="this kernel has no Landlock or no seccomp (see onnxjson doctor)",
+    ),
 ]
 
 
@@ -61,17 +64,17 @@ class Place:
         yield socket.SOCK_DGRAM, str(self.folder / "datagrams")
 
     def _listening(self, family: socket.AddressFamily) -> socket.socket:
-        found = socket.socket(family)
-        found.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
-        found.listen()
-        return found
+        server = socket.socket(family)
+        server.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
+        server.listen()
+        return server
 
     def _unix(self, kind: socket.SocketKind, name: str) -> socket.socket:
-        found = socket.socket(socket.AF_UNIX, kind)
-        found.bind(name)
+        server = socket.socket(socket.AF_UNIX, kind)
+        server.bind(name)
         if kind == socket.SOCK_STREAM:
-            found.listen()
-        return found
+            server.listen()
+        return server
 
     def close(self) -> None:
         for each in (*self.ports.values(), *self.unix):
@@ -368,7 +371,7 @@ def test_a_protection_that_fails_is_an_error_and_nothing_runs(part: str, monkeyp
     )
     monkeypatch.setattr(server_process, "START", server_process.START.replace("main()\n", failing))
     model = example.make_example()
-    with Worker() as worker, pytest.raises(WorkerError, match=r"did not run: the kernel refuses .* \(not today\)"):
+    with Worker() as worker, pytest.raises(WorkerError, match=r"the kernel cannot sandbox it \(not today\)"):
         worker.check(model.SerializeToString())
     with Pipeline() as pipeline, pytest.raises(PassError, match="not today"):
         list(pipeline.run(api.from_proto(model), [parse_step("onnxruntime")]))

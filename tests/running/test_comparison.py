@@ -12,10 +12,10 @@ NAN, INFINITY = float("nan"), float("inf")
 
 def test_nan_equals_nan_and_infinity_the_same_infinity() -> None:
     values = np.array([NAN, INFINITY, -INFINITY, 0.0, 1.0], np.float32)
-    found = compare(values, np.array([NAN, INFINITY, -INFINITY, -0.0, 1.0], np.float32))
-    assert found.equal
-    assert found.close
-    assert (found.largest_absolute, found.worst) == (0.0, None)
+    comparison = compare(values, np.array([NAN, INFINITY, -INFINITY, -0.0, 1.0], np.float32))
+    assert comparison.equal
+    assert comparison.close
+    assert (comparison.largest_absolute, comparison.worst) == (0.0, None)
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,10 @@ def test_what_is_finite_on_one_side_only_is_outside_of_any_tolerance(one: float,
 
 
 def test_figures_are_those_of_the_worst_element() -> None:
-    found = compare(np.array([[1.0, 100.0], [-2.0, 0.0]]), np.array([[1.0, 101.0], [-2.5, 0.0]]))
-    assert (found.elements, found.unequal, found.outside) == (4, 2, 2)
-    assert (found.largest_absolute, found.largest_relative, found.worst) == (1.0, 0.25, (0, 1))
-    assert found.cosine == pytest.approx(0.99998, abs=1e-4)
+    comparison = compare(np.array([[1.0, 100.0], [-2.0, 0.0]]), np.array([[1.0, 101.0], [-2.5, 0.0]]))
+    assert (comparison.elements, comparison.unequal, comparison.outside) == (4, 2, 2)
+    assert (comparison.largest_absolute, comparison.largest_relative, comparison.worst) == (1.0, 0.25, (0, 1))
+    assert comparison.cosine == pytest.approx(0.99998, abs=1e-4)
 
 
 def test_the_relative_difference_from_zeros_alone_is_infinite() -> None:

@@ -78,11 +78,11 @@ def test_a_model_that_fits_loads_and_runs(worker: Worker) -> None:
 def test_what_only_onnxruntime_computes_is_found_and_placed(worker: Worker) -> None:
     wrong = folded(5)
     assert not [each for each in check(wrong, deep=True) if each.code in ("check-model", "check-shapes")]
-    found = try_loading(wrong, None, worker)
-    assert (found.state, found.address, found.is_certain) == ("fails", "/graph/node/3", True)
-    assert "multiply" in found.reason
-    assert "Incompatible dimensions" in found.reason
-    assert "ONNXRuntimeError" not in found.reason
+    loading = try_loading(wrong, None, worker)
+    assert (loading.state, loading.address, loading.is_certain) == ("fails", "/graph/node/3", True)
+    assert "multiply" in loading.reason
+    assert "Incompatible dimensions" in loading.reason
+    assert "ONNXRuntimeError" not in loading.reason
 
 
 def test_check_deep_has_one_finding_for_each_cause() -> None:
@@ -123,7 +123,8 @@ def test_a_big_model_is_loaded_without_its_weights(worker: Worker, monkeypatch: 
 
     monkeypatch.setattr(loading, "_WHOLE", 0)
     found = try_loading(made(64), None, worker)
-    assert (found.state, found.ran) == ("loads", "not run: its weights, 16,384 bytes, are not loaded")
+    problem = "its weights, 16,384 bytes, are not loaded"
+    assert (found.state, found.ran, found.run_problem) == ("loads", "not-run", problem)
     assert try_loading(made(63), None, worker).state == "fails"
     (finding,) = check(made(64), deep=True)
     assert (finding.code, finding.severity) == ("check-load", "warning")
@@ -134,7 +135,7 @@ def test_sizes_that_were_only_chosen_condemn_no_model() -> None:
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
     (finding,) = check(model(nodes, ["N", 1], {"shape": np.array([-1, 3])}), deep=True)
     assert (finding.code, finding.severity) == ("check-load", "warning")
-    assert "not run: with the sizes chosen for its open dimensions it fails" in finding.message
+    assert "not run: with the sizes chosen for its dynamic dimensions it fails" in finding.message
 
 
 def test_a_long_run_ends(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,10 +170,10 @@ def test_an_edit_writes_nothing_that_no_longer_loads(tmp_path: Path) -> None:
     script = tmp_path / "s.json"
     script.write_text(f'{{"format": "onnxjson-rewrite/1", "edits": [{SHAPE}]}}')
     for words in (("rewrite", "set-shape", given, "x", "3,5"), ("apply", script, given)):
-        found = run(*words, "-o", out)
-        assert found.exit_code == 65
-        assert "multiply" in found.stderr
-        assert "--unloadable" in found.stderr
+        result = run(*words, "-o", out)
+        assert result.exit_code == 65
+        assert "multiply" in result.stderr
+        assert "--unloadable" in result.stderr
         assert not out.exists()
     assert run("rewrite", "set-shape", given, "x", "3,5", "-o", out, "--unloadable").exit_code == 0
     assert out.exists()

@@ -41,10 +41,10 @@ def located(base: Model, target: Model, worker: Worker) -> Location:
         return locate(verifier, found)
 
 
-def optimized(made: Model, step: str | None, pipeline: Pipeline) -> Model:
+def optimized(model: Model, step: str | None, pipeline: Pipeline) -> Model:
     if step is None:
-        return made
-    (done,) = pipeline.run(made, [parse_step(step)])
+        return model
+    (done,) = pipeline.run(model, [parse_step(step)])
     assert done.is_changed
     return done.after.model
 

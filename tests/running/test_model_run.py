@@ -83,7 +83,7 @@ def test_sizes_are_bound_by_name_by_place_and_by_shape(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("input_options", "said"),
     [
-        (InputOptions(dims={"M": 2}), 'no open dimension "M"; there is N'),
+        (InputOptions(dims={"M": 2}), 'no dynamic dimension "M"; there is N'),
         (InputOptions(dims={"x:1": 2}), "axis 1"),
         (InputOptions(shapes={"x": (2, 5)}), r"cannot have the shape \[2,5\]"),
         (InputOptions(fills={"z": 1.0}), 'no input "z"'),

@@ -187,16 +187,16 @@ g (bool c, float[2,3] x) => (float[2,3] y, float[2,3] z) {
 
 def test_errors_in_all_branches_are_found(worker: Worker) -> None:
     model = from_proto(onnx.parser.parse_model(BRANCHES))
-    found = onnx_findings(worker, model, check_model(model))
+    findings = onnx_findings(worker, model, check_model(model))
     other = "/graph/node/0/attribute/else_branch/g/node"
-    assert sorted(each.address for each in found) == [
+    assert sorted(each.address for each in findings) == [
         f"{other}/0",
         f"{other}/1/attribute/else_branch/g/node/0",
         f"{other}/1/attribute/then_branch/g/node/0",
         "/graph/node/0/attribute/then_branch/g/node/0",
         "/graph/node/1",
     ]
-    assert len({each.message for each in found}) == len(found)
+    assert len({each.message for each in findings}) == len(findings)
 
 
 def test_the_number_of_questions_is_limited(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ from tests.editing.graphs import model_of
 def test_recorded_assignment_is_counted_in_terms_of_the_model() -> None:
     index = Index(onnxjson.from_proto(make_example()))
     on = {"/conv": "A", "/activation": "B", "/pool": "A", "/fc": "A", "made": "B"}
-    found = placement_of(index, [(name, "Op", provider) for name, provider in on.items()], "A")
-    assert found.providers == {"A": 3, "B": 2}
-    assert found.cuts == 2
-    assert found.kept_off == {"Op": 2}
-    assert found.removed == 2
-    assert [each.address for each in found.nodes] == [f"/graph/node/{n}" for n in (0, 1, 2, 4)] + [None]
+    placement = placement_of(index, [(name, "Op", provider) for name, provider in on.items()], "A")
+    assert placement.providers == {"A": 3, "B": 2}
+    assert placement.cuts == 2
+    assert placement.kept_off == {"Op": 2}
+    assert placement.removed == 2
+    assert [each.address for each in placement.nodes] == [f"/graph/node/{n}" for n in (0, 1, 2, 4)] + [None]
 
 
 def test_run_reports_the_placement(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_edits_are_listed_and_the_plan_has_their_schema(path: Path) -> None:
 
     words, listed = call("list_edits")
     assert words == f"{len(EDITS)} edits."
-    assert listed["set-attribute"] == "Set the value of an attribute of nodes."
+    assert listed["set-attribute"] == "Set an attribute of nodes."
     _, one = call("list_edits", name="set-attribute")
     assert one["parameters"]["value"]["required"]
     assert one["examples"][0]["edit"] == "set-attribute"
@@ -249,8 +249,8 @@ def test_no_tool_writes_without_permission() -> None:
         async with Client(server()) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
-    found = anyio.run(names)
-    assert "apply" not in found
+    result = anyio.run(names)
+    assert "apply" not in result
     assert {
         "show",
         "cost",
@@ -261,7 +261,7 @@ def test_no_tool_writes_without_permission() -> None:
         "diff",
         "plan_edit",
         "optimize",
-    } <= found
+    } <= result
     assert call("optimize", model="m.onnx", passes=["prune"], output="o.onnx")[1]["code"] == 78
 
 

@@ -44,7 +44,7 @@ def test_only_a_model_proto_becomes_a_model(other: Any) -> None:
 
 @pytest.mark.parametrize("other", [None, 7, Path("m.onnx.json"), {}])
 def test_only_text_is_read_as_text(other: Any) -> None:
-    with pytest.raises(TypeError, match="expected a text, str or bytes, not "):
+    with pytest.raises(TypeError, match="expected a string, str or bytes, not "):
         onnxjson.loads(other)
 
 

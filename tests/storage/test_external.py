@@ -302,19 +302,19 @@ def test_nothing_outside_is_read_while_a_file_is_exchanged_for_a_link(folder: Pa
     (folder / "race").write_bytes(CONTENT)
     thread = threading.Thread(target=exchange)
     thread.start()
-    found = refused = 0
+    count = refused = 0
     end = time.monotonic() + 60
     try:
-        while (found + refused < 3000 or not found) and time.monotonic() < end:
+        while (count + refused < 3000 or not count) and time.monotonic() < end:
             try:
                 assert get(folder, "race").read() == CONTENT
-                found += 1
+                count += 1
             except OnnxJsonError:
                 refused += 1
     finally:
         stop.set()
         thread.join()
-    assert found
+    assert count
 
 
 def test_nothing_outside_the_folder_is_opened(folder: Path) -> None:

@@ -39,15 +39,9 @@ from onnxjson.model.messages import FIELDS
 from onnxjson.model.payloads import SourceFile
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.walking import replace_records, tensors_of, walk
-from onnxjson.storage import external_files, files, saving
-from onnxjson.storage.external_files import (
-    Externalized,
-    copy_files,
-    externalize,
-    internalize,
-    locations,
-    removed_on_failure,
-)
+from onnxjson.storage import external_files, files, named_files, saving
+from onnxjson.storage.external_files import Externalized, copy_files, externalize, internalize, removed_on_failure
+from onnxjson.storage.named_files import locations
 from onnxjson.storage.safetensors import CODES
 from tests.generation.messages import generate, size_of
 
@@ -723,18 +717,18 @@ def test_the_file_of_a_compiled_node_goes_along_with_the_model(tmp_path: Path) -
 
 def test_files_next_to_a_model_that_moves_are_left_behind(folders: tuple[Path, Path]) -> None:
     here, there = folders
-    assert external_files.left_behind(NAMING_BOTH, here / "m.onnx", here / "n.onnx") == ()
-    assert external_files.left_behind(NAMING_BOTH, here / "m.onnx", there / "m.onnx") == locations(NAMING_BOTH)
+    assert named_files.left_behind(NAMING_BOTH, here / "m.onnx", here / "n.onnx") == ()
+    assert named_files.left_behind(NAMING_BOTH, here / "m.onnx", there / "m.onnx") == locations(NAMING_BOTH)
 
 
 def test_a_file_is_data_of_a_model_under_any_name(folders: tuple[Path, Path]) -> None:
     here, _ = folders
     (here / "other.bin").hardlink_to(here / "w.bin")
-    assert external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+    assert named_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
     (here / "other.bin").unlink()
-    assert not external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+    assert not named_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
     (here / "other.bin").write_bytes(b"")
-    assert not external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+    assert not named_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
 
 
 def test_an_existing_data_file_is_refused_even_if_no_tensor_moves(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import onnxjson
-from onnxjson.cli import output
+from onnxjson.cli import failures, output
 from onnxjson.model import system
 from onnxjson.model.document import Graph, StringStringEntry, Tensor
 from onnxjson.model.errors import (
@@ -149,11 +149,11 @@ def test_links_are_followed_without_a_model_file_too(tmp_path: Path) -> None:
 
 def test_a_thread_hashes_what_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "THREAD_FROM", 10)
-    found = identity.StreamHash()
+    stream = identity.StreamHash()
     for number in range(40):
-        found.update(bytes([number]) * 8)
+        stream.update(bytes([number]) * 8)
     whole = b"".join(bytes([number]) * 8 for number in range(40))
-    assert found.hexdigest() == hashlib.sha256(whole).hexdigest()
+    assert stream.hexdigest() == hashlib.sha256(whole).hexdigest()
 
 
 def test_folders_are_made_once_and_a_place_is_tried_before_a_question(tmp_path: Path) -> None:
@@ -205,10 +205,10 @@ def test_errors_of_resolving_have_kinds(number: int, code: int) -> None:
 def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "state"))
     save_file(path, lambda sink: sink.write(b"new"), backup=backups.keep_backup)
-    found = backups.history(path)
-    found.kept[0].file.unlink()
+    history = backups.history(path)
+    history.kept[0].file.unlink()
     with pytest.raises(MissingInputError):
-        backups.restore(found, 0)
+        backups.restore(history, 0)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", failing(errno.EIO))
         with pytest.raises((FileError, OutputError), match="cannot be read"):
@@ -235,4 +235,4 @@ def test_a_descriptor_that_cannot_be_closed_breaks_nothing(path: Path, monkeypat
 
 def test_a_failure_that_cannot_be_printed_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "failure", failing(errno.EIO))
-    assert output.report_failure(FileError("x")) == 74
+    assert failures.report_failure(FileError("x")) == 74

@@ -29,12 +29,12 @@ g (float[N,4] x, float[N,4] spare) => (float[N,4] y, float[N,4] z)
 
 def model() -> Model:
     """Nine nodes, the second one with a name; a function; metadata."""
-    found = model_of(TEXT)
-    graph = found.graph
+    model = model_of(TEXT)
+    graph = model.graph
     assert graph is not None
     nodes = tuple([replace(node, name="sum") if node.output == ("b",) else node for node in graph.node])
     graph = replace(graph, node=nodes, doc_string="a comment")
-    return replace(found, graph=graph, metadata_props=(StringStringEntry("author", "Ada"),))
+    return replace(model, graph=graph, metadata_props=(StringStringEntry("author", "Ada"),))
 
 
 def other() -> Model:

@@ -220,7 +220,7 @@ def fuzz(model: Model | Merged, seed: int, count: int, size: tuple[int, int] = (
     with tempfile.TemporaryDirectory() as name:
         place = {each: str(Path(name, each)) for each in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
         path = Path(name, "m.onnx.json" if isinstance(model, Merged) else "m.onnx")
-        found = Fuzz(path, seed, size)
+        fuzz = Fuzz(path, seed, size)
         if isinstance(model, Merged):
             save(model.model, model.conflicts, path, "json")
         else:
@@ -228,20 +228,20 @@ def fuzz(model: Model | Merged, seed: int, count: int, size: tuple[int, int] = (
             with suppress(OnnxJsonError):
                 other = onnxjson.apply(model, [onnxjson.edits.Prune(), onnxjson.edits.NameNodes()])
                 onnxjson.save(other, Path(name, "other.onnx"))
-        here = Path.cwd()
+        folder = Path.cwd()
         with (
             mock.patch.dict(os.environ, {**place, "EDITOR": "true", "VISUAL": ""}),
             mock.patch.object(WorkbenchApp, "suspend", side_effect=nullcontext),  # there is no terminal to give back
         ):
             os.chdir(name)
             try:
-                steps = asyncio.run((found.resolve if isinstance(model, Merged) else found.run)(count))
+                steps = asyncio.run((fuzz.resolve if isinstance(model, Merged) else fuzz.run)(count))
             except BaseException:
-                print(f"seed {seed}, {size}: {' '.join(found.pressed[-60:])}", file=sys.stderr)
+                print(f"seed {seed}, {size}: {' '.join(fuzz.pressed[-60:])}", file=sys.stderr)
                 raise
             finally:
-                os.chdir(here)
-    return max(len(found.pressed), 1), steps
+                os.chdir(folder)
+    return max(len(fuzz.pressed), 1), steps
 
 
 def merged(rng: random.Random) -> Merged:

@@ -110,32 +110,32 @@ def _said(key: str) -> str:
     return {"enter": "⏎", "space": " "}.get(key, key if len(key) == 1 else f" {key} ")
 
 
-async def _played(found: Bench, scenes: Sequence[Scene]) -> AsyncIterator[Frames]:
+async def _played(bench: Bench, scenes: Sequence[Scene]) -> AsyncIterator[Frames]:
     frames = Frames()
     for scene in scenes:
         typed = ""
-        frames.show(found, scene.caption, typed)
+        frames.show(bench, scene.caption, typed)
         frames.seconds += 1.0 if scene.typed else scene.seconds
         for each in scene.typed:
             pressed = keys(each)
             for key in pressed:
-                is_text = isinstance(found.app.focused, Input) and len(key) == 1
-                await (found.pilot.press if is_text and key != pressed[-1] else found.press)(key)
+                is_text = isinstance(bench.app.focused, Input) and len(key) == 1
+                await (bench.pilot.press if is_text and key != pressed[-1] else bench.press)(key)
                 typed += _said(key)
                 frames.seconds += _LETTER
-                frames.show(found, scene.caption, typed)
+                frames.show(bench, scene.caption, typed)
             frames.seconds += 0.8
         if scene.typed:
-            await found.settle()
-            await found.pilot.pause(0.3)
-            frames.show(found, scene.caption, typed)
+            await bench.settle()
+            await bench.pilot.pause(0.3)
+            frames.show(bench, scene.caption, typed)
             frames.seconds += scene.seconds
         yield frames
 
 
 def recording(scenes: Sequence[Scene] = SCENES) -> str:
     """The text of the recording of some scenes."""
-    here = Path.cwd()
+    folder = Path.cwd()
     with tempfile.TemporaryDirectory() as name, mock.patch.dict(os.environ, XDG_STATE_HOME=f"{name}/state"):
         os.chdir(name)
         try:
@@ -143,7 +143,7 @@ def recording(scenes: Sequence[Scene] = SCENES) -> str:
             shutil.copy(_FOLDER / "plain_dynamo.onnx", "other.onnx")
             return asyncio.run(_recorded(scenes))
         finally:
-            os.chdir(here)
+            os.chdir(folder)
 
 
 async def _recorded(scenes: Sequence[Scene]) -> str:

@@ -90,14 +90,14 @@ def path_of(story: Story) -> Path:
 def pictures(stories: Sequence[Story] = STORIES) -> dict[Path, str]:
     """The pictures of stories, by the files that they stand in."""
     found = {}
-    here = Path.cwd()
+    folder = Path.cwd()
     os.chdir(ROOT)
     try:
         for story in stories:
             with tempfile.TemporaryDirectory() as state, mock.patch.dict(os.environ, XDG_STATE_HOME=state):
                 found[path_of(story)] = asyncio.run(picture(story))
     finally:
-        os.chdir(here)
+        os.chdir(folder)
     return found
 
 

@@ -13,27 +13,27 @@ from tests.tui.sessions import bytes_of, opened, saved
 
 
 def test_dot_is_the_node_under_the_cursor_and_percent_the_selection(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("2", "G", ":")
-        await found.type("set-attribute . alpha 0.5")
-        made = found.session.history.made[-1].edits
+    async def flow(bench: Bench) -> None:
+        await bench.press("2", "G", ":")
+        await bench.type("set-attribute . alpha 0.5")
+        made = bench.session.history.made[-1].edits
         assert made == (edits.SetAttribute(node="output:c", attribute="alpha", value=0.5),)
-        await found.press(":")
-        await found.type("add-output . --type float[N,4]")
-        assert found.session.history.made[-1].edits[0] == edits.AddOutput(tensor="c", type="float[N,4]")
-        found.session.places.select(["/graph/node/1", "/graph/node/3"])
-        await found.press(":")
-        await found.type("set-metadata reviewed yes --node %")
-        assert "reviewed" in found.text
-        await found.press("enter")
-        assert len(found.session.history.made[-1].edits) == 2
+        await bench.press(":")
+        await bench.type("add-output . --type float[N,4]")
+        assert bench.session.history.made[-1].edits[0] == edits.AddOutput(tensor="c", type="float[N,4]")
+        bench.session.places.select(["/graph/node/1", "/graph/node/3"])
+        await bench.press(":")
+        await bench.type("set-metadata reviewed yes --node %")
+        assert "reviewed" in bench.text
+        await bench.press("enter")
+        assert len(bench.session.history.made[-1].edits) == 2
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        before = bytes_of(found.session.model)
+    async def flow(bench: Bench) -> None:
+        before = bytes_of(bench.session.model)
         for line, said in (
             ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
             ("set-attribute op:Ad x 1", 'did you mean "Add"'),
@@ -41,63 +41,63 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
             ("undo x", "undo has no arguments"),
             ("rewire % 0 x", "no node is selected"),
         ):
-            await found.press(":")
-            await found.type(line)
-            assert said in found.text, line
-            assert found.bench.prompt.is_asking
-            assert found.bench.prompt.input.value == line
-            await found.press("escape")
-        assert bytes_of(found.session.model) == before
+            await bench.press(":")
+            await bench.type(line)
+            assert said in bench.text, line
+            assert bench.bench.prompt.is_asking
+            assert bench.bench.prompt.input.value == line
+            await bench.press("escape")
+        assert bytes_of(bench.session.model) == before
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_lines_go_to_places_search_and_leave(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("3")
-        assert found.bench.nodes.cursor == 3
-        await found.press(":")
-        await found.type("9")
-        assert "there is no node 9; the last one is 3" in found.footer
-        await found.press(":")
-        await found.type("/leaky")
-        assert found.bench.nodes.cursor == 2
-        await found.press(":")
-        await found.type("@/graph/node/1")
-        assert found.bench.nodes.cursor == 1
-        await found.press(":")
-        await found.type("filter op:Add")
-        assert len(found.bench.nodes.rows) == 2
-        await found.press(":")
-        await found.type("set-attribute op:LeakyRelu alpha 0.5")
-        await found.press(":")
-        await found.type(f"w {tmp_path}/other.onnx")
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("3")
+        assert bench.bench.nodes.cursor == 3
+        await bench.press(":")
+        await bench.type("9")
+        assert "there is no node 9; the last one is 3" in bench.footer
+        await bench.press(":")
+        await bench.type("/leaky")
+        assert bench.bench.nodes.cursor == 2
+        await bench.press(":")
+        await bench.type("@/graph/node/1")
+        assert bench.bench.nodes.cursor == 1
+        await bench.press(":")
+        await bench.type("filter op:Add")
+        assert len(bench.bench.nodes.rows) == 2
+        await bench.press(":")
+        await bench.type("set-attribute op:LeakyRelu alpha 0.5")
+        await bench.press(":")
+        await bench.type(f"w {tmp_path}/other.onnx")
         assert (tmp_path / "other.onnx").exists()
-        await found.press(":")
-        await found.type("q")
-        assert found.app.return_code == 0
+        await bench.press(":")
+        await bench.type("q")
+        assert bench.app.return_code == 0
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_earlier_commands_come_back_with_the_up_key(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("3")
-        await found.press(":", "up")
-        assert found.bench.prompt.input.value == "3"
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("3")
+        await bench.press(":", "up")
+        assert bench.bench.prompt.input.value == "3"
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":", *"set-at", "tab")
-        assert found.bench.prompt.input.value == "set-attribute "
-        assert "--node" in found.footer
-        await found.press(*"op:Le", "tab", "space", *"al", "tab")
-        assert found.bench.prompt.input.value == "set-attribute op:LeakyRelu alpha"
+    async def flow(bench: Bench) -> None:
+        await bench.press(":", *"set-at", "tab")
+        assert bench.bench.prompt.input.value == "set-attribute "
+        assert "--node" in bench.footer
+        await bench.press(*"op:Le", "tab", "space", *"al", "tab")
+        assert bench.bench.prompt.input.value == "set-attribute op:LeakyRelu alpha"
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 

@@ -13,7 +13,8 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.types import format_type
 from onnxjson.optimizing.passes.catalogue import Entry, Option
-from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
+from onnxjson_tui.screens.comparison import ComparisonScreen
+from onnxjson_tui.screens.comparisons import comparison_of_files
 from onnxjson_tui.screens.passes import spec_offers
 from onnxjson_tui.workbench.commands import run_line
 from tests.editing.graphs import model_of
@@ -33,48 +34,48 @@ async def command(found: Bench, line: str) -> None:
     await found.settle()
 
 
-async def finished(found: Bench) -> ComparisonScreen:
+async def finished(bench: Bench) -> ComparisonScreen:
     """The comparison on top, when it has something to show."""
-    screen = found.app.screen
+    screen = bench.app.screen
     assert isinstance(screen, ComparisonScreen)
     for _ in range(1200):
-        await found.pilot.pause(0.05)
+        await bench.pilot.pause(0.05)
         if not screen.jobs.running:
             break
-    await found.pilot.pause(0.2)
+    await bench.pilot.pause(0.2)
     return screen
 
 
 def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("}")
-        assert "changed since the last save" in found.footer
-        await command(found, EDIT)
-        found.bench.go("/graph/node/3")
-        await found.press("{")
-        assert found.bench.here is not None
-        assert found.bench.here.position == 2
-        await found.press("}")
-        assert "wrapped around" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("}")
+        assert "changed since the last save" in bench.footer
+        await command(bench, EDIT)
+        bench.bench.go("/graph/node/3")
+        await bench.press("{")
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 2
+        await bench.press("}")
+        assert "wrapped around" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await command(found, EDIT)
-        await found.press("c")
-        screen = await finished(found)
-        assert "attribute alpha: 0.01 (default) -> 0.5" in found.text
-        await found.pilot.press("t")
-        await finished(found)
-        assert '+    "alpha": 0.5' in found.text
-        await found.pilot.press("j", "enter")
-        await found.settle()
-        assert found.app.screen is found.bench
+    async def flow(bench: Bench) -> None:
+        await command(bench, EDIT)
+        await bench.press("c")
+        screen = await finished(bench)
+        assert "attribute alpha: 0.01 (default) -> 0.5" in bench.text
+        await bench.pilot.press("t")
+        await finished(bench)
+        assert '+    "alpha": 0.5' in bench.text
+        await bench.pilot.press("j", "enter")
+        await bench.settle()
+        assert bench.app.screen is bench.bench
         assert not screen.is_attached
-        assert found.bench.here is not None
-        assert found.bench.here.position == 2
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 2
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -82,16 +83,16 @@ def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path:
 def test_another_file_is_compared(tmp_path: Path) -> None:
     path = other(tmp_path / "other.onnx", "delete-node op:Relu --bypass 0")
 
-    async def flow(found: Bench) -> None:
-        await command(found, f"compare {path}")
-        screen = await finished(found)
-        assert "3 -> 4 nodes (+1)" in found.text
-        assert "+ ▾ inserted" in found.text
-        await found.pilot.press("o")
-        await found.settle()
-        assert found.app.screen is found.bench
-        assert found.bench.here is not None
-        assert found.bench.here.node.op_type == "Relu"
+    async def flow(bench: Bench) -> None:
+        await command(bench, f"compare {path}")
+        screen = await finished(bench)
+        assert "3 -> 4 nodes (+1)" in bench.text
+        assert "+ ▾ inserted" in bench.text
+        await bench.pilot.press("o")
+        await bench.settle()
+        assert bench.app.screen is bench.bench
+        assert bench.bench.here is not None
+        assert bench.bench.here.node.op_type == "Relu"
         assert screen is not None
 
     run_small(saved(tmp_path / "m.onnx"), flow)
@@ -100,76 +101,76 @@ def test_another_file_is_compared(tmp_path: Path) -> None:
 def test_the_bar_says_what_enter_does_with_the_row_and_how_a_rewrite_is_proved(tmp_path: Path) -> None:
     path = other(tmp_path / "other.onnx", "delete-node op:Relu --bypass 0")
 
-    async def flow(found: Bench) -> None:
-        await command(found, f"compare {path}")
-        screen = await finished(found)
-        about = found.lines[screen.about.region.y + 1 :]
+    async def flow(bench: Bench) -> None:
+        await command(bench, f"compare {path}")
+        screen = await finished(bench)
+        about = bench.lines[screen.about.region.y + 1 :]
         assert about[0].startswith(" inserted  ")
         assert about[0].rstrip().endswith("not verified")
         assert " p runs both sides" in about
-        assert "enter fold " in found.lines[-1]
+        assert "enter fold " in bench.lines[-1]
         for key, word in (("enter", "unfold"), ("enter", "fold"), ("j", "go there"), ("k", "fold")):
-            await found.pilot.press(key)
-            await found.pilot.pause()
-            assert f"enter {word} " in found.lines[-1]
-        await found.pilot.press("g", "g")
-        await found.pilot.pause()
-        assert "enter" not in found.lines[-1]
+            await bench.pilot.press(key)
+            await bench.pilot.pause()
+            assert f"enter {word} " in bench.lines[-1]
+        await bench.pilot.press("g", "g")
+        await bench.pilot.pause()
+        assert "enter" not in bench.lines[-1]
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await command(found, f"compare {tmp_path / 'gone.onnx'}")
-        await finished(found)
-        assert "gone.onnx" in "".join([line.strip() for line in found.lines])
-        await found.pilot.press("q")
-        await found.settle()
-        assert found.app.screen is found.bench
+    async def flow(bench: Bench) -> None:
+        await command(bench, f"compare {tmp_path / 'gone.onnx'}")
+        await finished(bench)
+        assert "gone.onnx" in "".join([line.strip() for line in bench.lines])
+        await bench.pilot.press("q")
+        await bench.settle()
+        assert bench.app.screen is bench.bench
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_keys_that_come_faster_than_the_screen_goes_close_only_that_screen(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        run_line(found.bench, f"compare {found.session.opened.path}")
-        await found.pilot.pause(0.1)
-        screen = found.app.screen
+    async def flow(bench: Bench) -> None:
+        run_line(bench.bench, f"compare {bench.session.opened.path}")
+        await bench.pilot.pause(0.1)
+        screen = bench.app.screen
         assert isinstance(screen, ComparisonScreen)
         for _ in range(4):
             screen.post_message(events.Key("q", "q"))
-        await found.settle()
-        assert found.app.screen is found.bench
-        assert found.app.is_running
+        await bench.settle()
+        assert bench.app.screen is bench.bench
+        assert bench.app.is_running
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        before = bytes_of(found.session.model)
-        await command(found, "run-pass prune")
-        await finished(found)
+    async def flow(bench: Bench) -> None:
+        before = bytes_of(bench.session.model)
+        await command(bench, "run-pass prune")
+        await finished(bench)
         # It changed nothing, so that there is nothing to take.
-        assert "a apply" not in found.text
-        await found.pilot.press("a")
-        await found.pilot.pause()
-        assert "there is nothing to apply here" in found.text
-        await found.pilot.press("q")
-        await found.settle()
-        assert bytes_of(found.session.model) == before
-        await command(found, "run-pass name-nodes")
-        await finished(found)
-        assert "= ▾ renamed" in found.text
-        assert " a apply" in found.text
-        await found.pilot.press("a")
-        await found.settle()
-        assert bytes_of(found.session.model) != before
-        assert "optimize -p name-nodes" in found.footer
-        assert len(found.session.history) == 1
-        await found.press("u")
-        assert bytes_of(found.session.model) == before
+        assert "a apply" not in bench.text
+        await bench.pilot.press("a")
+        await bench.pilot.pause()
+        assert "there is nothing to apply here" in bench.text
+        await bench.pilot.press("q")
+        await bench.settle()
+        assert bytes_of(bench.session.model) == before
+        await command(bench, "run-pass name-nodes")
+        await finished(bench)
+        assert "= ▾ renamed" in bench.text
+        assert " a apply" in bench.text
+        await bench.pilot.press("a")
+        await bench.settle()
+        assert bytes_of(bench.session.model) != before
+        assert "optimize -p name-nodes" in bench.footer
+        assert len(bench.session.history) == 1
+        await bench.press("u")
+        assert bytes_of(bench.session.model) == before
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -184,18 +185,18 @@ def test_types_follow_what_a_pass_changed(tmp_path: Path) -> None:
         "def optimize(model):\n    model.graph.node[0].attribute[0].ints[:] = [0, 1, 2]\n    return model\n"
     )
 
-    async def flow(found: Bench) -> None:
-        await command(found, f"run-pass {turn}")
-        await finished(found)
-        assert "float32[4,2,3] -> float32[2,3,4]" in found.text
-        await found.pilot.press("a")
-        await found.settle()
-        graph = found.session.model.graph
+    async def flow(bench: Bench) -> None:
+        await command(bench, f"run-pass {turn}")
+        await finished(bench)
+        assert "float32[4,2,3] -> float32[2,3,4]" in bench.text
+        await bench.pilot.press("a")
+        await bench.settle()
+        graph = bench.session.model.graph
         assert graph is not None
         types = {each.name: format_type(each.type) for each in (*graph.value_info, *graph.output) if each.type}
         assert types == {"t": "float32[2,3,4]", "y": "float32[2,3,4]"}
-        await found.press("u")
-        assert found.session.model == onnxjson.load(tmp_path / "m.onnx")
+        await bench.press("u")
+        assert bench.session.model == onnxjson.load(tmp_path / "m.onnx")
 
     run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
 
@@ -207,24 +208,24 @@ def test_a_pass_that_is_an_edit_is_the_same_step(tmp_path: Path) -> None:
         y = Gemm(a, w, b)
     }"""
 
-    async def flow(found: Bench) -> None:
-        await command(found, "run-pass prefix{prefix=p_}")
-        await finished(found)
-        await found.pilot.press("a")
-        await found.settle()
-        (step,) = found.session.history.made
+    async def flow(bench: Bench) -> None:
+        await command(bench, "run-pass prefix{prefix=p_}")
+        await finished(bench)
+        await bench.pilot.press("a")
+        await bench.settle()
+        (step,) = bench.session.history.made
         assert [name_of(each) for each in step.edits] == ["prefix"]
 
     run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
 
 
 def test_a_pass_sees_what_is_not_saved(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await command(found, EDIT)
-        await command(found, "run-pass name-nodes")
-        screen = await finished(found)
+    async def flow(bench: Bench) -> None:
+        await command(bench, EDIT)
+        await command(bench, "run-pass name-nodes")
+        screen = await finished(bench)
         assert screen.compared is not None
-        assert screen.compared.base.model is found.session.model
+        assert screen.compared.base.model is bench.session.model
         assert screen.compared.target.model.graph is not None
         assert screen.compared.target.model.graph.node[2].attribute
 
@@ -236,66 +237,66 @@ def test_a_pass_that_crashes_or_hangs_is_said_and_the_model_stays(tmp_path: Path
     crash.write_text("import os\ndef optimize(model):\n    os.abort()\n")
     hang.write_text("import time\ndef optimize(model):\n    time.sleep(600)\n")
 
-    async def flow(found: Bench) -> None:
-        model = found.session.model
-        await command(found, f"run-pass {crash}")
-        await finished(found)
-        assert "crashed" in found.text.replace("\n", " ")
-        await found.pilot.press("escape")
-        await found.settle()
-        run_line(found.bench, f"run-pass {hang}")  # without `settle`, which would wait for its end
+    async def flow(bench: Bench) -> None:
+        model = bench.session.model
+        await command(bench, f"run-pass {crash}")
+        await finished(bench)
+        assert "crashed" in bench.text.replace("\n", " ")
+        await bench.pilot.press("escape")
+        await bench.settle()
+        run_line(bench.bench, f"run-pass {hang}")  # without `settle`, which would wait for its end
         for _ in range(200):
-            await found.pilot.pause(0.05)
-            screen = found.app.screen
+            await bench.pilot.pause(0.05)
+            screen = bench.app.screen
             if not isinstance(screen, ComparisonScreen):
                 continue
             pipeline = getattr(screen._work, "__self__")._pipeline  # noqa: B009 - mypy does not know bound methods
             if pipeline is not None and pipeline._worker._server is not None:
                 break
         server = pipeline._worker._server.process
-        await found.pilot.press("escape")
-        await found.settle()
-        assert found.app.screen is found.bench
+        await bench.pilot.press("escape")
+        await bench.settle()
+        assert bench.app.screen is bench.bench
         assert server.wait(10) == 0
-        assert found.session.model is model
+        assert bench.session.model is model
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_line_that_spells_no_pass_says_what_would(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await command(found, "run-pass onnxsimm")
-        assert "onnxsim" in found.footer
-        assert found.app.screen is found.bench
+    async def flow(bench: Bench) -> None:
+        await command(bench, "run-pass onnxsimm")
+        assert "onnxsim" in bench.footer
+        assert bench.app.screen is bench.bench
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        model = found.session.model
-        await command(found, "run-pass name-nodes")
-        await finished(found)
-        assert "a apply" not in found.text
-        await found.pilot.press("a")
-        await found.pilot.pause()
-        assert "there is nothing to apply here" in found.text
-        assert found.session.model is model
+    async def flow(bench: Bench) -> None:
+        model = bench.session.model
+        await command(bench, "run-pass name-nodes")
+        await finished(bench)
+        assert "a apply" not in bench.text
+        await bench.pilot.press("a")
+        await bench.pilot.pause()
+        assert "there is nothing to apply here" in bench.text
+        assert bench.session.model is model
 
     run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
 
 
 def test_passes_are_picked_and_their_options_put_in(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("p")
-        await found.pilot.press(*"onnxslim", "enter")
-        await found.pilot.pause(0.3)
-        assert "options: " in found.text
-        await found.pilot.press("{", "n", "o", "=", "1", "enter")
-        await found.pilot.pause()
-        assert 'no option "no"' in found.text
-        await found.pilot.press(*["backspace"] * 5, "*", "enter")
-        screen = await finished(found)
+    async def flow(bench: Bench) -> None:
+        await bench.press("p")
+        await bench.pilot.press(*"onnxslim", "enter")
+        await bench.pilot.pause(0.3)
+        assert "options: " in bench.text
+        await bench.pilot.press("{", "n", "o", "=", "1", "enter")
+        await bench.pilot.pause()
+        assert 'no option "no"' in bench.text
+        await bench.pilot.press(*["backspace"] * 5, "*", "enter")
+        screen = await finished(bench)
         assert screen.compared is not None
 
     run_small(saved(tmp_path / "m.onnx"), flow)
@@ -324,22 +325,22 @@ async def two(tmp_path: Path, flow: Callable[[Shown[ComparisonScreen]], Awaitabl
 def test_two_files_are_compared_and_filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    async def flow(found: Shown[ComparisonScreen]) -> None:
-        assert "a.onnx" in found.lines[0]
-        assert "b.onnx" in found.lines[0]
-        await found.press("z", "M")
-        assert len(found.first.difference.starts) == 2  # type: ignore[union-attr]
-        await found.press("f")
-        await found.type("op:Relu")
-        assert "1 row left out" in found.text
-        assert found.first.shown.wanted == "op:Relu"
-        await found.press("f", "ctrl+u", "enter")
-        await found.press("g", "g", "]", "c")
-        first = found.first.rows.cursor
-        await found.press("}")
-        assert found.first.rows.cursor > first
-        await found.press("}", "}")
-        assert "that was the last change" in found.text
+    async def flow(shown: Shown[ComparisonScreen]) -> None:
+        assert "a.onnx" in shown.lines[0]
+        assert "b.onnx" in shown.lines[0]
+        await shown.press("z", "M")
+        assert len(shown.first.difference.starts) == 2  # type: ignore[union-attr]
+        await shown.press("f")
+        await shown.type("op:Relu")
+        assert "1 row left out" in shown.text
+        assert shown.first.shown.wanted == "op:Relu"
+        await shown.press("f", "ctrl+u", "enter")
+        await shown.press("g", "g", "]", "c")
+        first = shown.first.rows.cursor
+        await shown.press("}")
+        assert shown.first.rows.cursor > first
+        await shown.press("}", "}")
+        assert "that was the last change" in shown.text
 
     asyncio.run(two(tmp_path, flow, EDIT, "delete-node op:Relu --bypass 0"))
 
@@ -353,17 +354,17 @@ def test_both_sides_of_rewrites_are_run_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_place_of_two_files_opens_the_second_one_there(tmp_path: Path) -> None:
-    async def flow(found: Shown[ComparisonScreen]) -> None:
-        await found.press("o")
-        await found.pilot.pause(0.3)
+    async def flow(shown: Shown[ComparisonScreen]) -> None:
+        await shown.press("o")
+        await shown.pilot.pause(0.3)
         from onnxjson_tui.shell.workbench import Workbench
 
-        screen = found.app.screen
+        screen = shown.app.screen
         assert isinstance(screen, Workbench)
         assert screen.session.opened.name.endswith("b.onnx")
         assert screen.here is not None
         assert screen.here.position == 2
-        assert screen.session in found.app.sessions
+        assert screen.session in shown.app.sessions
         screen.session.close()
 
     asyncio.run(two(tmp_path, flow, EDIT))

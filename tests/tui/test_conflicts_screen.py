@@ -42,21 +42,21 @@ def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> ResolutionS
 
 
 def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
-        assert "4 conflicts of 4 left" in found.text
-        await found.press("2", "3")
-        assert "2 conflicts of 4 left" in found.text
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        assert "4 conflicts of 4 left" in shown.text
+        await shown.press("2", "3")
+        assert "2 conflicts of 4 left" in shown.text
         assert [*resolution.choices.values()] == ["ours", "theirs"]
-        await found.press("u")
+        await shown.press("u")
         assert [*resolution.choices.values()] == ["ours"]
-        assert found.first.rows.cursor == 1
-        await found.press("t", "b", "o")
-        assert "no conflict is left" in found.text
+        assert shown.first.rows.cursor == 1
+        await shown.press("t", "b", "o")
+        assert "no conflict is left" in shown.text
         assert resolution.exit_code == 16
-        await found.press("w")
-        assert "saved" in found.text
-        await found.press("q")
-        assert not found.app.is_running
+        await shown.press("w")
+        assert "saved" in shown.text
+        await shown.press("q")
+        assert not shown.app.is_running
 
     resolution = run(path, flow)
     assert resolution.exit_code == 0
@@ -64,12 +64,12 @@ def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
 
 
 def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
-        await found.press("o", "w")
-        assert "3 conflicts left" in found.text
-        await found.press("w")
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        await shown.press("o", "w")
+        assert "3 conflicts left" in shown.text
+        await shown.press("w")
         assert not resolution.is_changed
-        await found.press("q")
+        await shown.press("q")
 
     resolution = run(path, flow)
     assert resolution.exit_code == 16
@@ -79,25 +79,25 @@ def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> Non
 def test_leaving_asks_and_escape_stays(path: Path) -> None:
     before = path.read_bytes()
 
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
-        await found.press("o", "q")
-        assert "the choices are not saved" in found.text
-        await found.press("escape")
-        assert found.app.screen is found.first
-        await found.press("q", "l")
-        assert not found.app.is_running
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        await shown.press("o", "q")
+        assert "the choices are not saved" in shown.text
+        await shown.press("escape")
+        assert shown.app.screen is shown.first
+        await shown.press("q", "l")
+        assert not shown.app.is_running
 
     assert run(path, flow).exit_code == 16
     assert path.read_bytes() == before
 
 
 def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         resolution.is_under_git = True
-        await found.press("o", "q")
-        assert "git restores the file" in found.text
-        await found.press("s")
-        assert found.app.screen is found.first
+        await shown.press("o", "q")
+        assert "git restores the file" in shown.text
+        await shown.press("s")
+        assert shown.app.screen is shown.first
 
     run(path, flow)
 
@@ -108,11 +108,11 @@ def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: 
 
     monkeypatch.setattr(ResolutionSession, "save", refuse)
 
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
-        await found.press("o", "o", "o", "o", "w")
-        assert "another program has changed the file" in found.text
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        await shown.press("o", "o", "o", "o", "w")
+        assert "another program has changed the file" in shown.text
         assert len(resolution.choices) == 4
-        assert found.app.screen is found.first
+        assert shown.app.screen is shown.first
 
     run(path, flow)
 
@@ -121,14 +121,14 @@ def test_a_model_with_errors_is_saved_and_says_so_and_the_program_ends_with_1(pa
     conflict = Conflict("1", "/graph/node/1/input/0", "a", "a", "nothing")
     save(BASE, (conflict,), path, "json")
 
-    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
-        await found.press("t", "w")
-        assert "saved, with 1 error" in found.text
+    async def flow(shown: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        await shown.press("t", "w")
+        assert "saved, with 1 error" in shown.text
         assert resolution.exit_code == 1
-        await found.press("u", "o", "w")
-        assert "with 1 error" not in found.text
+        await shown.press("u", "o", "w")
+        assert "with 1 error" not in shown.text
         assert resolution.exit_code == 0
-        await found.press("u", "t", "w", "q")
+        await shown.press("u", "t", "w", "q")
 
     resolution = run(path, flow)
     assert resolution.exit_code == 1

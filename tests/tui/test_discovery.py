@@ -23,14 +23,14 @@ def shown(found: Bench) -> list[str]:
 
 
 def test_keys_that_can_follow_are_listed_for_those_who_wait(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        bar = found.bench.query_one("#following", Bar)
-        await found.press("g")
+    async def flow(bench: Bench) -> None:
+        bar = bench.bench.query_one("#following", Bar)
+        await bench.press("g")
         assert not bar.visible
-        await found.pilot.pause(EXPLAINS + 0.1)
+        await bench.pilot.pause(EXPLAINS + 0.1)
         assert bar.visible
-        assert "d  To what defines an input" in found.text
-        await found.press("escape")
+        assert "d  To what defines an input" in bench.text
+        await bench.press("escape")
         assert not bar.visible
 
     run_small(saved(tmp_path / "m.onnx"), flow)
@@ -38,50 +38,50 @@ def test_keys_that_can_follow_are_listed_for_those_who_wait(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("typed", ["f op:Nothing", ": nonsense enter", "/ nothing"])
 def test_what_was_said_about_a_text_goes_with_it(tmp_path: Path, typed: str) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         key, text, *more = typed.split(" ")
-        await found.press(key, *keys(text), *more)
-        assert "no " in found.footer or "unknown" in found.footer
-        await found.press("escape")
-        assert found.footer.startswith("enter open"), found.footer
+        await bench.press(key, *keys(text), *more)
+        assert "no " in bench.footer or "unknown" in bench.footer
+        await bench.press("escape")
+        assert bench.footer.startswith("enter open"), bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_few_choices_are_a_menu_for_digits_and_vim_hands(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("i")
-        screen = found.app.screen
+    async def flow(bench: Bench) -> None:
+        await bench.press("i")
+        screen = bench.app.screen
         assert isinstance(screen, PickerScreen)
         assert screen.query_one(LineList).size.height == 5
         assert not screen.query_one(Input).display
-        await found.press("j", "j", "k")
+        await bench.press("j", "j", "k")
         assert screen.query_one(LineList).cursor == 1
-        await found.press("1")
-        assert found.app.screen is not screen
-        assert "set the batch size" in shown(found)[0]
-        await found.press("x", "slash", *"dim")
-        assert shown(found) == ["set the size of a dimension"]
-        await found.press("escape", "slash", *"out")
-        assert [each.split()[0] for each in shown(found)] == ["out", "add"]
-        await found.press("escape")
-        assert found.app.screen is found.bench
+        await bench.press("1")
+        assert bench.app.screen is not screen
+        assert "set the batch size" in shown(bench)[0]
+        await bench.press("x", "slash", *"dim")
+        assert shown(bench) == ["set the size of a dimension"]
+        await bench.press("escape", "slash", *"out")
+        assert [each.split()[0] for each in shown(bench)] == ["out", "add"]
+        await bench.press("escape")
+        assert bench.app.screen is bench.bench
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_help_is_searched_and_escape_ends_the_search_first(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("?", "slash", *"undo")
-        assert "undo a step" in found.text
-        assert "search the nodes" not in found.text
-        assert "Editing" in found.text
-        await found.press("escape")
-        assert isinstance(found.app.screen, TextScreen)
-        assert "search the nodes" in found.text
-        await found.press("escape")
-        shown: object = found.app.screen
-        assert shown is found.bench
+    async def flow(bench: Bench) -> None:
+        await bench.press("?", "slash", *"undo")
+        assert "undo a step" in bench.text
+        assert "search the nodes" not in bench.text
+        assert "Editing" in bench.text
+        await bench.press("escape")
+        assert isinstance(bench.app.screen, TextScreen)
+        assert "search the nodes" in bench.text
+        await bench.press("escape")
+        shown: object = bench.app.screen
+        assert shown is bench.bench
 
     run(saved(tmp_path / "m.onnx"), flow, (120, 40))
 
@@ -99,30 +99,30 @@ def test_an_entry_is_found_with_its_heading_and_all_of_its_lines() -> None:
 
 
 def test_the_palette_knows_other_words_and_what_was_used(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("ctrl+p", *"histogram")
-        assert shown(found)[0].startswith("Values of a tensor")
-        await found.press("escape", "ctrl+p", *"optimize")
-        assert shown(found)[0].startswith("Run a pass")
-        await found.press("escape", "i", "escape", "ctrl+p")
-        assert shown(found)[0].startswith("Inputs and outputs")
-        assert shown(found).index("Next row") > 30
+    async def flow(bench: Bench) -> None:
+        await bench.press("ctrl+p", *"histogram")
+        assert shown(bench)[0].startswith("Values of a tensor")
+        await bench.press("escape", "ctrl+p", *"optimize")
+        assert shown(bench)[0].startswith("Run a pass")
+        await bench.press("escape", "i", "escape", "ctrl+p")
+        assert shown(bench)[0].startswith("Inputs and outputs")
+        assert shown(bench).index("Next row") > 30
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_the_footer_is_clicked_and_shows_the_keys_of_an_open_prompt(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        footer = found.lines[-1]
-        await found.pilot.click("#footer", offset=(footer.index("filter"), 0))
-        await found.settle()
-        assert found.bench.prompt.is_asking
-        assert found.lines[-1].split() == ["enter", "ok", "tab", "complete", "esc", "cancel"]
-        await found.pilot.click("#footer", offset=(2, 0))
-        await found.press("escape")
-        assert "edit" in found.lines[-1]
-        await found.pilot.click("#footer", offset=(78, 0))
-        await found.settle()
-        assert "Keys" in found.text
+    async def flow(bench: Bench) -> None:
+        footer = bench.lines[-1]
+        await bench.pilot.click("#footer", offset=(footer.index("filter"), 0))
+        await bench.settle()
+        assert bench.bench.prompt.is_asking
+        assert bench.lines[-1].split() == ["enter", "ok", "tab", "complete", "esc", "cancel"]
+        await bench.pilot.click("#footer", offset=(2, 0))
+        await bench.press("escape")
+        assert "edit" in bench.lines[-1]
+        await bench.pilot.click("#footer", offset=(78, 0))
+        await bench.settle()
+        assert "Keys" in bench.text
 
     run_small(saved(tmp_path / "m.onnx"), flow)

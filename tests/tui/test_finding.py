@@ -21,102 +21,102 @@ def position(found: Bench) -> int:
 
 
 def test_search_goes_to_the_match_while_it_is_typed_and_back_on_escape(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "/", "l", "e", "a")
-        assert position(found) == 2
-        assert "match 1 of 1" in found.text
-        await found.press("escape")
-        assert position(found) == 1
+    async def flow(bench: Bench) -> None:
+        await bench.press("j", "/", "l", "e", "a")
+        assert position(bench) == 2
+        assert "match 1 of 1" in bench.text
+        await bench.press("escape")
+        assert position(bench) == 1
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_next_and_previous_match_count_and_say_where_they_wrap(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("/")
-        await found.type("add")
-        assert position(found) == 1
-        assert "add: match 1 of 2" in found.footer
-        await found.press("n")
-        assert position(found) == 3
-        await found.press("n")
-        assert position(found) == 1
-        assert "continued from the top" in found.footer
-        await found.press("N")
-        assert position(found) == 3
-        assert "continued from the end" in found.footer
-        await found.press("2", "n")
-        assert position(found) == 3
+    async def flow(bench: Bench) -> None:
+        await bench.press("/")
+        await bench.type("add")
+        assert position(bench) == 1
+        assert "add: match 1 of 2" in bench.footer
+        await bench.press("n")
+        assert position(bench) == 3
+        await bench.press("n")
+        assert position(bench) == 1
+        assert "continued from the top" in bench.footer
+        await bench.press("N")
+        assert position(bench) == 3
+        assert "continued from the end" in bench.footer
+        await bench.press("2", "n")
+        assert position(bench) == 3
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_capitals_count_for_who_types_some(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("/")
-        await found.type("ADD")
-        assert "no node matches ADD" in found.footer
-        assert position(found) == 0
+    async def flow(bench: Bench) -> None:
+        await bench.press("/")
+        await bench.type("ADD")
+        assert "no node matches ADD" in bench.footer
+        assert position(bench) == 0
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("/")
-        await found.type("/^add.*y$/")
-        assert position(found) == 3
-        await found.press("/")
-        await found.type("/(/")
-        assert "unterminated subpattern (character 0)" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("/")
+        await bench.type("/^add.*y$/")
+        assert position(bench) == 3
+        await bench.press("/")
+        await bench.type("/(/")
+        assert "unterminated subpattern (character 0)" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f", *"op:Ad")
-        assert 'did you mean "Add"' in found.text
-        assert len(found.bench.nodes.rows) == 0
-        await found.press("d")
-        assert len(found.bench.nodes.rows) == 2
-        await found.press("escape")
-        assert len(found.bench.nodes.rows) == 4
-        await found.press("f")
-        await found.type("op:Add")
-        assert "2 nodes of filter op:Add" in found.lines[1]
-        assert "LeakyRelu" not in plain(found.bench.nodes.rows.line(0, 60))
-        await found.press("escape")
-        assert found.bench.filter == ""
-        assert len(found.bench.nodes.rows) == 4
+    async def flow(bench: Bench) -> None:
+        await bench.press("f", *"op:Ad")
+        assert 'did you mean "Add"' in bench.text
+        assert len(bench.bench.nodes.rows) == 0
+        await bench.press("d")
+        assert len(bench.bench.nodes.rows) == 2
+        await bench.press("escape")
+        assert len(bench.bench.nodes.rows) == 4
+        await bench.press("f")
+        await bench.type("op:Add")
+        assert "2 nodes of filter op:Add" in bench.lines[1]
+        assert "LeakyRelu" not in plain(bench.bench.nodes.rows.line(0, 60))
+        await bench.press("escape")
+        assert bench.bench.filter == ""
+        assert len(bench.bench.nodes.rows) == 4
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_filter_that_finds_nothing_is_asked_again_with_what_was_typed(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f")
-        await found.type("op:Cov")
-        assert found.bench.prompt.is_asking
-        assert found.bench.prompt.input.value == "op:Cov"
-        assert "no node has op:Cov" in found.text
-        assert len(found.bench.nodes.rows) == 0
-        await found.press("escape")
-        assert found.bench.filter == ""
-        assert len(found.bench.nodes.rows) == 4
-        await found.press("f", *"Relu", "backspace", "backspace", "backspace", "backspace", *"op:", "escape")
-        assert found.bench.filter == ""
+    async def flow(bench: Bench) -> None:
+        await bench.press("f")
+        await bench.type("op:Cov")
+        assert bench.bench.prompt.is_asking
+        assert bench.bench.prompt.input.value == "op:Cov"
+        assert "no node has op:Cov" in bench.text
+        assert len(bench.bench.nodes.rows) == 0
+        await bench.press("escape")
+        assert bench.bench.filter == ""
+        assert len(bench.bench.nodes.rows) == 4
+        await bench.press("f", *"Relu", "backspace", "backspace", "backspace", "backspace", *"op:", "escape")
+        assert bench.bench.filter == ""
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_search_looks_only_at_what_the_filter_leaves(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f")
-        await found.type("op:Add")
-        await found.press("/")
-        await found.type("relu")
-        assert "no listed node matches relu" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("f")
+        await bench.type("op:Add")
+        await bench.press("/")
+        await bench.type("relu")
+        assert "no listed node matches relu" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -130,47 +130,47 @@ def test_tab_completes_a_filter(tmp_path: Path) -> None:
 
 
 def test_filter_by_a_pattern_and_by_what_is_like_a_node(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f")
-        await found.type("LeakyRelu(Add($x, ...))")
-        assert found.bench.filter == "match:'LeakyRelu(Add($x, ...))'"
-        assert len(found.bench.nodes.rows) == 1
-        await found.press("escape", "g", "f")
-        assert found.bench.prompt.input.value.startswith("match:'LeakyRelu($a)'")
-        await found.press("enter")
-        assert "LeakyRelu" in plain(found.bench.nodes.rows.line(0, 60))
+    async def flow(bench: Bench) -> None:
+        await bench.press("f")
+        await bench.type("LeakyRelu(Add($x, ...))")
+        assert bench.bench.filter == "match:'LeakyRelu(Add($x, ...))'"
+        assert len(bench.bench.nodes.rows) == 1
+        await bench.press("escape", "g", "f")
+        assert bench.bench.prompt.input.value.startswith("match:'LeakyRelu($a)'")
+        await bench.press("enter")
+        assert "LeakyRelu" in plain(bench.bench.nodes.rows.line(0, 60))
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_search_takes_a_pattern(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("/")
-        await found.type("Add($a, LeakyRelu)")
-        assert position(found) == 3
-        assert "match 1 of 1" in found.footer
-        await found.press("/")
-        await found.type("Add($a, ")
-        assert "no node matches Add($a, ; pattern:1:9: expected" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("/")
+        await bench.type("Add($a, LeakyRelu)")
+        assert position(bench) == 3
+        assert "match 1 of 1" in bench.footer
+        await bench.press("/")
+        await bench.type("Add($a, ")
+        assert "no node matches Add($a, ; pattern:1:9: expected" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_accepted_matches_are_replaced(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f")
-        await found.type("Add($a, $b)")
-        assert len(found.bench.nodes.rows) == 2
-        await found.press("v", ":")
-        await found.type("edit-form replace-pattern")
-        await until(found, lambda: isinstance(found.app.screen, FormScreen))
-        screen = found.app.screen
+    async def flow(bench: Bench) -> None:
+        await bench.press("f")
+        await bench.type("Add($a, $b)")
+        assert len(bench.bench.nodes.rows) == 2
+        await bench.press("v", ":")
+        await bench.type("edit-form replace-pattern")
+        await until(bench, lambda: isinstance(bench.app.screen, FormScreen))
+        screen = bench.app.screen
         assert isinstance(screen, FormScreen)
         assert [screen._filling.texts[name] for name in ("pattern", "node")] == ["Add($a, $b)", "%"]
-        await found.press("escape", ":")
-        await found.type("replace-pattern 'Add($a, $b)' 'Mul($a, $b)' --node %")
-        await found.press("y")
-        graph = found.session.model.graph
+        await bench.press("escape", ":")
+        await bench.type("replace-pattern 'Add($a, $b)' 'Mul($a, $b)' --node %")
+        await bench.press("y")
+        graph = bench.session.model.graph
         assert graph is not None
         assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Add"]
 
@@ -178,19 +178,19 @@ def test_accepted_matches_are_replaced(tmp_path: Path) -> None:
 
 
 def test_an_edit_of_one_match_is_made_in_the_others(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f")
-        await found.type("Add($a, $b)")
-        await found.press("escape", ":")
-        await found.type("replace-node @/graph/node/1 Mul")
-        await found.press("g", "a")
-        assert "This changes 1 place" in found.text
-        await found.press("y")
-        graph = found.session.model.graph
+    async def flow(bench: Bench) -> None:
+        await bench.press("f")
+        await bench.type("Add($a, $b)")
+        await bench.press("escape", ":")
+        await bench.type("replace-node @/graph/node/1 Mul")
+        await bench.press("g", "a")
+        assert "This changes 1 place" in bench.text
+        await bench.press("y")
+        graph = bench.session.model.graph
         assert graph is not None
         assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Mul"]
-        await found.press("g", "a")
-        assert "no match was edited" in found.footer
+        await bench.press("g", "a")
+        assert "no match was edited" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -202,17 +202,17 @@ def test_constants_of_a_pattern_are_opened_one_by_one(tmp_path: Path) -> None:
     { a = Softmax<axis=1>(x) b = Mul(a, two) c = Softmax<axis=0>(b) y = Mul(c, three) }"""
     onnx.save(parser.parse_model(text), path)
 
-    async def flow(found: Bench) -> None:
-        await found.press("v", "j", "v", "g", "f")
-        assert "axis of Softmax = 1" in found.text
-        assert "Mul(Softmax<axis=1>($a), 2.0)" in found.text
-        await found.press("down", "enter", "enter")
-        assert found.bench.prompt.input.value == "match:'Mul(Softmax<axis=$axis>($a), 2.0)'"
-        await found.press(
+    async def flow(bench: Bench) -> None:
+        await bench.press("v", "j", "v", "g", "f")
+        assert "axis of Softmax = 1" in bench.text
+        assert "Mul(Softmax<axis=1>($a), 2.0)" in bench.text
+        await bench.press("down", "enter", "enter")
+        assert bench.bench.prompt.input.value == "match:'Mul(Softmax<axis=$axis>($a), 2.0)'"
+        await bench.press(
             "escape", "k", "v", "j", "v", "g", "f", "down", "enter", "down", "down", "enter", "enter", "enter"
         )
-        assert len(found.bench.nodes.rows) == 2
-        assert not found.session.places.selected  # or the edit of a match would change these nodes only
+        assert len(bench.bench.nodes.rows) == 2
+        assert not bench.session.places.selected  # or the edit of a match would change these nodes only
 
     run_small(path, flow)
 
@@ -220,28 +220,28 @@ def test_constants_of_a_pattern_are_opened_one_by_one(tmp_path: Path) -> None:
 def test_search_and_filter_go_to_another_graph_if_only_that_has_matches(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", subgraph_model())
 
-    async def flow(found: Bench) -> None:
-        await found.press("/", *"inner")
-        assert "enter goes to another graph" in found.footer
-        await found.press("enter")
-        assert found.session.places.cursor == "/graph/node/1/attribute/then_branch/g/node/0"
-        await found.press("ctrl+o")
-        await found.press("f")
-        await found.type("op:Neg")
-        assert found.bench.here is not None
-        assert found.bench.here.node.op_type == "Neg"
-        assert found.bench.filter == "op:Neg"
+    async def flow(bench: Bench) -> None:
+        await bench.press("/", *"inner")
+        assert "enter goes to another graph" in bench.footer
+        await bench.press("enter")
+        assert bench.session.places.cursor == "/graph/node/1/attribute/then_branch/g/node/0"
+        await bench.press("ctrl+o")
+        await bench.press("f")
+        await bench.type("op:Neg")
+        assert bench.bench.here is not None
+        assert bench.bench.here.node.op_type == "Neg"
+        assert bench.bench.filter == "op:Neg"
 
     run_small(path, flow)
 
 
 def test_leaving_a_function_returns_to_the_call_that_was_entered(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        found.bench.nodes.move_to(1)
-        await found.press("g", "s")
-        assert found.session.places.cursor == "/functions/0/node/0"
-        await found.press("-")
-        assert found.session.places.cursor == "/graph/node/1"
+    async def flow(bench: Bench) -> None:
+        bench.bench.nodes.move_to(1)
+        await bench.press("g", "s")
+        assert bench.session.places.cursor == "/functions/0/node/0"
+        await bench.press("-")
+        assert bench.session.places.cursor == "/graph/node/1"
 
     run_small(saved(tmp_path / "m.onnx", function_model()), flow)
 

@@ -23,34 +23,34 @@ def misspelled() -> Model:
 
 
 def test_a_node_with_an_error_is_marked_until_it_is_corrected(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         def marks() -> list[str]:
-            rows = found.bench.nodes.rows
+            rows = bench.bench.nodes.rows
             return [plain(rows.line(each, 60))[0] for each in range(len(rows))]
 
         assert marks() == [" ", "!", " ", " "]
-        assert "1 error" in found.lines[0]
-        title, right = found.bench.title_line()
+        assert "1 error" in bench.lines[0]
+        title, right = bench.bench.title_line()
         assert [span.style for span in right if not isinstance(span, str) and "error" in span.text] == ["bad"]
         assert title
-        await found.press("j", ":")
-        await found.type("replace-node . Add")
-        await found.pilot.pause(0.5)
-        await found.settle()
+        await bench.press("j", ":")
+        await bench.type("replace-node . Add")
+        await bench.pilot.pause(0.5)
+        await bench.settle()
         assert marks() == [" "] * 4
-        assert "error" not in found.lines[0]
+        assert "error" not in bench.lines[0]
 
     run_small(saved(tmp_path / "m.onnx", misspelled()), flow)
 
 
 def test_the_header_has_the_facts_that_fit(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        assert "opset 20  4 nodes  4 parameters" in found.lines[0]
-        assert "bytes" in found.lines[0]
-        await found.pilot.resize_terminal(50, 24)
-        await found.settle()
-        assert "main graph" in found.lines[1]
-        assert "bytes" not in found.lines[0]
+    async def flow(bench: Bench) -> None:
+        assert "opset 20  4 nodes  4 parameters" in bench.lines[0]
+        assert "bytes" in bench.lines[0]
+        await bench.pilot.resize_terminal(50, 24)
+        await bench.settle()
+        assert "main graph" in bench.lines[1]
+        assert "bytes" not in bench.lines[0]
 
     run(saved(tmp_path / "m.onnx"), flow, (120, 40))
 

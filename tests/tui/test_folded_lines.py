@@ -44,97 +44,97 @@ def test_every_node_is_in_one_line_and_unfolding_all_lists_each_once(name: str) 
 
 
 def test_the_first_screen_is_the_model_on_one_page_with_types() -> None:
-    async def flow(found: Bench) -> None:
-        rows = _rows(found)
-        assert found.bench.is_folded
+    async def flow(bench: Bench) -> None:
+        rows = _rows(bench)
+        assert bench.bench.is_folded
         assert len(rows) < 18
         assert any("repeat 6" in row for row in rows)
         # Types and numbers of nodes are at the end of each line.
         assert all(row.endswith("]") for row in rows)
-        assert "rows of" in found.lines[1]
+        assert "rows of" in bench.lines[1]
 
     run_small(ENCODER, flow)
 
 
 def test_a_small_graph_is_a_list_of_nodes_until_it_is_folded(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        assert not found.bench.is_folded
-        await found.press("Z")
-        assert found.bench.is_folded
-        await found.press("Z")
-        assert [row.split()[-2] for row in _rows(found)] == ["a", "b", "c", "y"]
+    async def flow(bench: Bench) -> None:
+        assert not bench.bench.is_folded
+        await bench.press("Z")
+        assert bench.bench.is_folded
+        await bench.press("Z")
+        assert [row.split()[-2] for row in _rows(bench)] == ["a", "b", "c", "y"]
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_z_and_enter_fold_and_unfold_the_line_under_the_cursor() -> None:
-    async def flow(found: Bench) -> None:
-        before = _rows(found)
-        await found.press("j")
+    async def flow(bench: Bench) -> None:
+        before = _rows(bench)
+        await bench.press("j")
         for keys in (("z", "z"), ("enter", "enter"), ("l", "h"), ("enter", "j", "h")):
-            await found.press(keys[0])
-            assert len(_rows(found)) > len(before)
-            assert not found.bench.fold_here or found.bench.is_open(found.bench.nodes.cursor)
-            await found.press(*keys[1:])
-            assert _rows(found) == before
-            assert found.bench.nodes.cursor == 2
+            await bench.press(keys[0])
+            assert len(_rows(bench)) > len(before)
+            assert not bench.bench.fold_here or bench.bench.is_open(bench.bench.nodes.cursor)
+            await bench.press(*keys[1:])
+            assert _rows(bench) == before
+            assert bench.bench.nodes.cursor == 2
 
     run(ENCODER, flow)
 
 
 def test_jumps_and_searches_unfold_what_they_need_and_esc_folds_it_again() -> None:
-    async def flow(found: Bench) -> None:
-        before = _rows(found)
-        await found.press("/", *"layers.3/Erf")
-        assert found.bench.here is not None
-        assert found.bench.fold_here is None
-        assert found.bench.here.node.name == "/layers.3/Erf"
-        await found.press("escape")
-        assert _rows(found) == before
-        await found.press("1", "2", "0", "G")
-        assert found.bench.here.position == 120
-        await found.press("/")
-        await found.type("layers.4/Erf")
-        assert found.bench.here.node.name == "/layers.4/Erf"
-        await found.press("ctrl+o")
-        assert found.bench.here.position == 120
+    async def flow(bench: Bench) -> None:
+        before = _rows(bench)
+        await bench.press("/", *"layers.3/Erf")
+        assert bench.bench.here is not None
+        assert bench.bench.fold_here is None
+        assert bench.bench.here.node.name == "/layers.3/Erf"
+        await bench.press("escape")
+        assert _rows(bench) == before
+        await bench.press("1", "2", "0", "G")
+        assert bench.bench.here.position == 120
+        await bench.press("/")
+        await bench.type("layers.4/Erf")
+        assert bench.bench.here.node.name == "/layers.4/Erf"
+        await bench.press("ctrl+o")
+        assert bench.bench.here.position == 120
 
     run(ENCODER, flow)
 
 
 def test_an_edit_of_a_folded_line_unfolds_it_first_and_changes_nothing() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "j", "D")
-        assert not found.session.is_changed
-        assert "press the key again" in found.footer
-        assert found.bench.fold_here is None
+    async def flow(bench: Bench) -> None:
+        await bench.press("j", "j", "D")
+        assert not bench.session.is_changed
+        assert "press the key again" in bench.footer
+        assert bench.bench.fold_here is None
 
     run(ENCODER, flow)
 
 
 def test_the_lines_follow_an_edit_and_its_undo() -> None:
-    async def flow(found: Bench) -> None:
-        before = _rows(found)
-        await found.press(":")
-        await found.type("delete-node /layers.3/Erf --bypass 0")
-        after = _rows(found)
-        assert found.bench.is_folded
+    async def flow(bench: Bench) -> None:
+        before = _rows(bench)
+        await bench.press(":")
+        await bench.type("delete-node /layers.3/Erf --bypass 0")
+        after = _rows(bench)
+        assert bench.bench.is_folded
         assert after != before
         assert sum(row.count("repeat") for row in after) > sum(row.count("repeat") for row in before)
         assert any(row.startswith("~") for row in after)
-        await found.press("u")
-        assert _rows(found) == before
-        found.session.discard()
+        await bench.press("u")
+        assert _rows(bench) == before
+        bench.session.discard()
 
     run(ENCODER, flow)
 
 
 def test_selecting_a_folded_line_selects_its_nodes() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "j", "v")
-        assert len(found.session.places.selected) == len(found.bench.positions_of(found.bench.nodes.cursor)) > 1
-        await found.press("v")
-        assert not found.session.places.selected
+    async def flow(bench: Bench) -> None:
+        await bench.press("j", "j", "v")
+        assert len(bench.session.places.selected) == len(bench.bench.positions_of(bench.bench.nodes.cursor)) > 1
+        await bench.press("v")
+        assert not bench.session.places.selected
 
     run(ENCODER, flow)
 
@@ -147,32 +147,32 @@ def test_inferred_types_follow_an_edit_that_states_none(tmp_path: Path) -> None:
         y = Neg(b)
     }"""
 
-    async def flow(found: Bench) -> None:
-        assert [row.split()[-1] for row in _rows(found)] == ["f32[2,3]", "f32[3,2]", "f32[3,2]"]
-        assert "(f32[2,3])" in found.text
-        await found.press(":")
-        await found.type("set-attribute --node output:b perm [0,1]")
-        assert [row.split()[-1] for row in _rows(found)][:2] == ["f32[2,3]", "f32[2,3]"]
-        found.session.discard()
+    async def flow(bench: Bench) -> None:
+        assert [row.split()[-1] for row in _rows(bench)] == ["f32[2,3]", "f32[3,2]", "f32[3,2]"]
+        assert "(f32[2,3])" in bench.text
+        await bench.press(":")
+        await bench.type("set-attribute --node output:b perm [0,1]")
+        assert [row.split()[-1] for row in _rows(bench)][:2] == ["f32[2,3]", "f32[2,3]"]
+        bench.session.discard()
 
     run(saved(tmp_path / "m.onnx", model_of(text)), flow)
 
 
 def test_stated_types_have_a_column_at_once(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("infer-shapes")
-        assert all(row.endswith("f32[N,4]") for row in _rows(found))
-        found.session.discard()
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("infer-shapes")
+        assert all(row.endswith("f32[N,4]") for row in _rows(bench))
+        bench.session.discard()
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_the_map_has_the_lines_as_boxes() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("M")
-        assert isinstance(found.app.screen, MapScreen)
-        assert any("Attention" in line for line in found.lines)
+    async def flow(bench: Bench) -> None:
+        await bench.press("M")
+        assert isinstance(bench.app.screen, MapScreen)
+        assert any("Attention" in line for line in bench.lines)
 
     run(ENCODER, flow)
 

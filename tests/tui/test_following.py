@@ -33,79 +33,79 @@ def place(found: Bench) -> str:
 
 
 def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("3", "G", "g", "p")
-        assert "Go to what produces" in found.text
-        await found.press("down", "enter")
-        assert place(found) == "/graph/node/2"
-        await found.press("g", "p")
-        assert place(found) == "/graph/node/1"
-        await found.press("0", "g", "p")
-        assert place(found) == "/graph/node/0"
-        await found.press("g", "p")
-        assert "x is an input of the graph" in found.footer
-        await found.press("ctrl+o")
-        assert place(found) == "/graph/node/1"
-        await found.press("ctrl+o")
-        assert place(found) == "/graph/node/2"
-        await found.press("g", "g", "g", "c")
-        assert "2 consumers" in found.text
-        await found.press("escape", "2", "g", "c")
-        assert place(found) == "/graph/node/3"
-        await found.press("g", "c")
-        assert "output of the graph" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("3", "G", "g", "p")
+        assert "Go to what produces" in bench.text
+        await bench.press("down", "enter")
+        assert place(bench) == "/graph/node/2"
+        await bench.press("g", "p")
+        assert place(bench) == "/graph/node/1"
+        await bench.press("0", "g", "p")
+        assert place(bench) == "/graph/node/0"
+        await bench.press("g", "p")
+        assert "x is an input of the graph" in bench.footer
+        await bench.press("ctrl+o")
+        assert place(bench) == "/graph/node/1"
+        await bench.press("ctrl+o")
+        assert place(bench) == "/graph/node/2"
+        await bench.press("g", "g", "g", "c")
+        assert "2 consumers" in bench.text
+        await bench.press("escape", "2", "g", "c")
+        assert place(bench) == "/graph/node/3"
+        await bench.press("g", "c")
+        assert "output of the graph" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("g", "d")
-        assert "x is an input of the graph, float32[N,4] with 1 consumer" in found.footer
-        await found.press("j", "0", "g", "d")
-        assert place(found) == "/graph/node/0"
-        await found.press("j", "1", "g", "d")
-        assert "w" in found.text
-        assert "float32" in found.text
-        assert found.bench.pane == "drawer"
-        await found.press("escape", "7", "g", "d")
-        assert "there is no in[7]" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("g", "d")
+        assert "x is an input of the graph, float32[N,4] with 1 consumer" in bench.footer
+        await bench.press("j", "0", "g", "d")
+        assert place(bench) == "/graph/node/0"
+        await bench.press("j", "1", "g", "d")
+        assert "w" in bench.text
+        assert "float32" in bench.text
+        assert bench.bench.pane == "drawer"
+        await bench.press("escape", "7", "g", "d")
+        assert "there is no in[7]" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("2", "G", "g", "s")
-        assert "Enter" in found.text
-        await found.press("/")
-        await found.type("else")
-        assert place(found) == "/graph/node/2/attribute/else_branch/g/node/0"
-        assert "main > b" in found.lines[1] or "else_branch" in found.lines[1]
-        await found.press("g", "p")
-        assert place(found) == "/graph/node/0"
-        await found.press("ctrl+o", "-")
-        assert place(found) == "/graph/node/2"
-        await found.press("-")
-        assert "outermost" in found.footer
+    async def flow(bench: Bench) -> None:
+        await bench.press("2", "G", "g", "s")
+        assert "Enter" in bench.text
+        await bench.press("/")
+        await bench.type("else")
+        assert place(bench) == "/graph/node/2/attribute/else_branch/g/node/0"
+        assert "main > b" in bench.lines[1] or "else_branch" in bench.lines[1]
+        await bench.press("g", "p")
+        assert place(bench) == "/graph/node/0"
+        await bench.press("ctrl+o", "-")
+        assert place(bench) == "/graph/node/2"
+        await bench.press("-")
+        assert "outermost" in bench.footer
 
     run_small(saved(tmp_path / "m.onnx", model_of(BRANCHES)), flow)
 
 
 def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "g", "s")
-        assert place(found) == "/functions/0/node/0"
-        assert "function twice" in found.lines[1]
-        await found.press("0", "g", "d")
-        assert "v is an input of the function" in found.footer
-        await found.press("-")
-        assert place(found) == "/graph/node/1"
-        found.session.places.jumps = Jumps()
-        found.bench.go("/functions/0/node/0", remember=False)
-        await found.press("-")
-        assert "2 nodes call it" in found.text
-        await found.press("down", "enter")
-        assert place(found) == "/graph/node/2"
+    async def flow(bench: Bench) -> None:
+        await bench.press("j", "g", "s")
+        assert place(bench) == "/functions/0/node/0"
+        assert "function twice" in bench.lines[1]
+        await bench.press("0", "g", "d")
+        assert "v is an input of the function" in bench.footer
+        await bench.press("-")
+        assert place(bench) == "/graph/node/1"
+        bench.session.places.jumps = Jumps()
+        bench.bench.go("/functions/0/node/0", remember=False)
+        await bench.press("-")
+        assert "2 nodes call it" in bench.text
+        await bench.press("down", "enter")
+        assert place(bench) == "/graph/node/2"
 
     run_small(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)

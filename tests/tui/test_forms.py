@@ -71,7 +71,7 @@ def test_missing_and_wrong_fields_are_said_in_words() -> None:
     filling = Filling(edit_named("add-node"), {"attribute": "alpha"})
     assert [field.name for field in filling.missing()] == ["op_type", "output"]
     assert "NAME=VALUE" in filling.mistake("attribute")
-    assert "a whole number" in Filling(edit_named("delete-node"), {"bypass": "two"}).mistake("bypass")
+    assert "an integer" in Filling(edit_named("delete-node"), {"bypass": "two"}).mistake("bypass")
     assert "JSON" in Filling(edit_named("set-tensor"), {"value": "[1,"}).mistake("value")
 
 
@@ -147,22 +147,22 @@ def test_names_that_are_not_seen_are_offered_by_their_addresses(tmp_path: Path) 
 
 def test_forms_begin_with_the_node_or_the_selection(tmp_path: Path) -> None:
     with session_on(tmp_path) as session:
-        here = ref_of(session, "b")
-        assert prefilled(session, edit_named("rewire"), here) == {"node": "name:sum"}
-        assert prefilled(session, edit_named("set-name"), here) == {"node": "name:sum"}
+        ref = ref_of(session, "b")
+        assert prefilled(session, edit_named("rewire"), ref) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("set-name"), ref) == {"node": "name:sum"}
         # Without a node these two would be about the model, which nobody sees who has the cursor on a node.
-        assert prefilled(session, edit_named("set-metadata"), here) == {"node": "name:sum"}
-        assert prefilled(session, edit_named("set-doc"), here) == {"node": "name:sum"}
-        assert prefilled(session, edit_named("constants-to-initializers"), here) == {}
-        assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w", "value": "[1.0, 2.0, 3.0, 4.0]"}
-        assert prefilled(session, edit_named("add-output"), here) == {"tensor": "b"}
-        session.places.toggle(here.address)
-        assert prefilled(session, edit_named("delete-node"), here) == {"node": SELECTION}
-        assert prefilled(session, edit_named("set-doc"), here) == {"node": SELECTION}
+        assert prefilled(session, edit_named("set-metadata"), ref) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("set-doc"), ref) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("constants-to-initializers"), ref) == {}
+        assert prefilled(session, edit_named("set-tensor"), ref) == {"tensor": "w", "value": "[1.0, 2.0, 3.0, 4.0]"}
+        assert prefilled(session, edit_named("add-output"), ref) == {"tensor": "b"}
+        session.places.toggle(ref.address)
+        assert prefilled(session, edit_named("delete-node"), ref) == {"node": SELECTION}
+        assert prefilled(session, edit_named("set-doc"), ref) == {"node": SELECTION}
 
 
 def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> None:
-    found = model_of(
+    model = model_of(
         """g (float[N,4] x, int64[2] n, float[4] v) => (float[N,4] y) <float[N,4] w = {1, 2, 3, 4}> {
         a = Relu(x)
         b = Add(a, w)
@@ -170,10 +170,10 @@ def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> N
         y = Add(c, b)
     }""".replace("<float[N,4] w", "<float[4] w")
     )
-    index = Index(found)
+    index = Index(model)
     ref = index.nodes_with("output", "b")[0]
-    choices = {each.key: each for each in value_choices(found, ref, 0)}
-    order = [each.key for each in value_choices(found, ref, 0)]
+    choices = {each.key: each for each in value_choices(model, ref, 0)}
+    order = [each.key for each in value_choices(model, ref, 0)]
     assert order[:2] == ["x", "v"] or order[0] == "x"
     assert not choices["x"].refused
     assert choices["n"].refused == 'Add needs one dtype for this one and "w", but they are int64 and float32'
@@ -181,14 +181,14 @@ def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> N
     assert "cycle" in choices["y"].refused
     assert "current" in choices["a"].refused
     assert choices[LEFT_OUT].refused.startswith("Add needs")
-    assert [each.key for each in slot_choices(found, ref)] == ["0", "1"]
+    assert [each.key for each in slot_choices(model, ref)] == ["0", "1"]
 
 
 def test_optional_inputs_can_be_left_out_and_added() -> None:
-    found = model_of("g (float[N] x, float lo) => (float[N] y) { y = Clip(x, lo) }")
-    ref = Index(found).node_refs[0]
-    assert [each.key for each in slot_choices(found, ref)] == ["0", "1", "2"]
-    assert not next(each for each in value_choices(found, ref, 1) if each.key == LEFT_OUT).refused
+    model = model_of("g (float[N] x, float lo) => (float[N] y) { y = Clip(x, lo) }")
+    ref = Index(model).node_refs[0]
+    assert [each.key for each in slot_choices(model, ref)] == ["0", "1", "2"]
+    assert not next(each for each in value_choices(model, ref, 1) if each.key == LEFT_OUT).refused
 
 
 def test_names_of_edits_and_their_groups_are_whole() -> None:
@@ -199,15 +199,15 @@ def test_names_of_edits_and_their_groups_are_whole() -> None:
 
 
 def test_what_is_computed_is_offered_for_what_is_computed_and_constants_for_constants() -> None:
-    found = model_of("""g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}, float[4] v = {1, 2, 3, 4}> {
+    model = model_of("""g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}, float[4] v = {1, 2, 3, 4}> {
         a = Relu(x)
         b = Neg(a)
         y = Add(b, w)
     }""")
-    ref = Index(found).nodes_with("output", "y")[0]
+    ref = Index(model).nodes_with("output", "y")[0]
 
     def offered(slot: int) -> list[str]:
-        return [each.key for each in value_choices(found, ref, slot) if not each.refused]
+        return [each.key for each in value_choices(model, ref, slot) if not each.refused]
 
     assert sorted(offered(0)[:2]) == ["a", "x"]
     assert offered(1)[0] == "v"

@@ -48,13 +48,13 @@ def test_wide_characters_keep_the_columns() -> None:
     assert [cells(line) for line in found.text()] == [6, 4, 5]
 
 
-def _require_sound(found: Drawing, boxes: list[Box]) -> None:
+def _require_sound(drawing: Drawing, boxes: list[Box]) -> None:
     """Boxes stand whole where they are said to be, and do not touch; every row has the same width."""
-    for row in found.rows:
-        assert len(row) == found.width
-    for box, place in zip(boxes, found.places, strict=True):
-        assert "".join(found.rows[place.y][place.x : place.x + place.width]).startswith(box.label)
-    for one, other in pairwise(sorted(found.places, key=lambda place: (place.y, place.x))):
+    for row in drawing.rows:
+        assert len(row) == drawing.width
+    for box, place in zip(boxes, drawing.places, strict=True):
+        assert "".join(drawing.rows[place.y][place.x : place.x + place.width]).startswith(box.label)
+    for one, other in pairwise(sorted(drawing.places, key=lambda place: (place.y, place.x))):
         assert one.y != other.y or one.x + one.width < other.x
 
 

@@ -33,25 +33,25 @@ def _text(found: GraphMap, parts: tuple[Part, ...]) -> str:
 
 
 def test_repeated_layers_are_one_box_with_what_flows_in_and_out() -> None:
-    found = _map(onnxjson.load(MODELS / "mobile_dynamo.onnx"))
-    text = _text(found, found.whole(6))
+    graph_map = _map(onnxjson.load(MODELS / "mobile_dynamo.onnx"))
+    text = _text(graph_map, graph_map.whole(6))
     assert "[repeat 2" in text
     assert text.lstrip().startswith("(image)\n")
     assert "│ f32[1,3,32,32] 12.3 kB" in text
     assert text.endswith("(linear)")
     # With more room, the largest boxes are open.
-    assert len(found.whole(40)) > len(found.whole(6))
+    assert len(graph_map.whole(40)) > len(graph_map.whole(6))
 
 
 def test_boxes_open_down_to_nodes_and_each_node_of_the_first_round_is_in_one() -> None:
     model = onnxjson.load(MODELS / "encoder_ts.onnx")
-    found = _map(model)
-    layers = next(each for each in found.whole(4) if each.label.startswith("repeat 6"))
+    graph_map = _map(model)
+    layers = next(each for each in graph_map.whole(4) if each.label.startswith("repeat 6"))
     assert layers.size == 582
-    pending, nodes = list(found.inside(layers)), list[int]()
+    pending, nodes = list(graph_map.inside(layers)), list[int]()
     while pending:
         part = pending.pop()
-        inner = found.inside(part)
+        inner = graph_map.inside(part)
         pending += inner
         nodes += part.nodes if not inner else ()
     assert len(nodes) == len(set(nodes))
@@ -65,10 +65,10 @@ def test_nothing_computed_from_constants_alone_is_drawn() -> None:
 
 def test_a_graph_of_constants_alone_is_drawn() -> None:
     nodes = (Node(("w",), ("a",), None, "Relu"), Node((), (), None, None), Node(("a",), ("y",), "s/n", "Relu"))
-    found = _map(Model(graph=Graph(nodes[:2], "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
-    assert _text(found, found.whole()).startswith("[")
-    found = _map(Model(graph=Graph(nodes, "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
-    assert "Relu" in _text(found, found.whole())
+    graph_map = _map(Model(graph=Graph(nodes[:2], "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
+    assert _text(graph_map, graph_map.whole()).startswith("[")
+    graph_map = _map(Model(graph=Graph(nodes, "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
+    assert "Relu" in _text(graph_map, graph_map.whole())
 
 
 @pytest.mark.parametrize("scoped", [True, False])
@@ -79,12 +79,12 @@ def test_a_level_is_never_larger_than_a_drawing(scoped: bool) -> None:
         nodes = [Node(each.input, each.output, f"n{at}", each.op_type) for at, each in enumerate(model.graph.node)]
         graph = Graph(tuple(nodes), "flat", model.graph.initializer, input=model.graph.input, output=model.graph.output)
         model = Model(ir_version=10, opset_import=model.opset_import, graph=graph)
-    found = _map(model)
-    parts, levels = found.whole(), 0
+    graph_map = _map(model)
+    parts, levels = graph_map.whole(), 0
     while parts:
         assert 1 <= len(parts) <= 40
-        assert len(found.level(parts).boxes) <= 48
-        parts, levels = found.inside(max(parts, key=lambda each: each.size)), levels + 1
+        assert len(graph_map.level(parts).boxes) <= 48
+        parts, levels = graph_map.inside(max(parts, key=lambda each: each.size)), levels + 1
     assert 2 <= levels <= 5
 
 
@@ -102,56 +102,56 @@ def test_hostile_names_reach_the_map_only_made_visible() -> None:
 
 
 def test_the_map_is_walked_opened_and_left() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("M")
-        assert isinstance(found.app.screen, MapScreen)
-        assert "map of main_graph" in found.lines[0]
-        await found.press(*"kkkkkkk", "j", "j", "enter")
-        assert "> repeat 2" in found.lines[0]
-        await found.press("j", "enter")
+    async def flow(bench: Bench) -> None:
+        await bench.press("M")
+        assert isinstance(bench.app.screen, MapScreen)
+        assert "map of main_graph" in bench.lines[0]
+        await bench.press(*"kkkkkkk", "j", "j", "enter")
+        assert "> repeat 2" in bench.lines[0]
+        await bench.press("j", "enter")
         # A box of one node shows what is around it, and never leaves the map.
-        await found.press(*["enter"] * 6)
-        assert isinstance(found.app.screen, MapScreen)
-        assert "around" in found.lines[0]
+        await bench.press(*["enter"] * 6)
+        assert isinstance(bench.app.screen, MapScreen)
+        assert "around" in bench.lines[0]
         for _ in range(8):
-            await found.press("backspace")
-        assert ">" not in found.lines[0]
-        await found.press(*"jjjjjjj", "k", "g")
-        assert not isinstance(found.app.screen, MapScreen)
-        assert found.bench.here is not None
-        await found.press("M", "question_mark")
-        assert "back to the box" in found.text.lower()
-        await found.press("escape")
-        await found.press("escape")
-        assert not isinstance(found.app.screen, MapScreen)
+            await bench.press("backspace")
+        assert ">" not in bench.lines[0]
+        await bench.press(*"jjjjjjj", "k", "g")
+        assert not isinstance(bench.app.screen, MapScreen)
+        assert bench.bench.here is not None
+        await bench.press("M", "question_mark")
+        assert "back to the box" in bench.text.lower()
+        await bench.press("escape")
+        await bench.press("escape")
+        assert not isinstance(bench.app.screen, MapScreen)
 
     run_small(MODELS / "mobile_ts.onnx", flow)
 
 
 def test_the_bodies_of_a_loop_and_an_if_are_entered_and_left() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("G", "M")
+    async def flow(bench: Bench) -> None:
+        await bench.press("G", "M")
         for _ in range(3):
-            if "main_graph" in found.lines[0]:
-                await found.press(*"kkk", "j", "enter")
-        assert "map of" in found.lines[0]
-        assert "main_graph" not in found.lines[0]
-        await found.press("backspace")
-        assert "map of main_graph" in found.lines[0]
-        assert "Loop" in found.lines[-2]
+            if "main_graph" in bench.lines[0]:
+                await bench.press(*"kkk", "j", "enter")
+        assert "map of" in bench.lines[0]
+        assert "main_graph" not in bench.lines[0]
+        await bench.press("backspace")
+        assert "map of main_graph" in bench.lines[0]
+        assert "Loop" in bench.lines[-2]
 
     run_small(MODELS / "branches_ts.onnx", flow)
 
 
 def test_changes_colour_the_map() -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("set-doc other --node /layers.0/Erf")
-        await found.press("M")
-        assert "colour: changes" in found.lines[0]
-        await found.press("n")
-        assert "~1]" in found.lines[-2]
-        found.session.discard()
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("set-doc other --node /layers.0/Erf")
+        await bench.press("M")
+        assert "colour: changes" in bench.lines[0]
+        await bench.press("n")
+        assert "~1]" in bench.lines[-2]
+        bench.session.discard()
 
     run(MODELS / "encoder_ts.onnx", flow, (80, 24), terminal=ASCII)
 
@@ -167,10 +167,10 @@ COUSINS = """g (float[N,4] x) => (float[N,4] y) {
 
 
 def test_around_a_node_is_what_it_depends_on_and_what_depends_on_it() -> None:
-    found = _map(model_of(COUSINS))
-    assert [each.first for each in found.inside(found.around(2, 1))] == [0, 2, 4]
-    assert "f32[N,4]" in _text(found, found.inside(found.around(2, 1)))
-    assert [each.first for each in found.inside(found.around(2, 9))] == [0, 2, 4, 5]
+    graph_map = _map(model_of(COUSINS))
+    assert [each.first for each in graph_map.inside(graph_map.around(2, 1))] == [0, 2, 4]
+    assert "f32[N,4]" in _text(graph_map, graph_map.inside(graph_map.around(2, 1)))
+    assert [each.first for each in graph_map.inside(graph_map.around(2, 9))] == [0, 2, 4, 5]
 
 
 def test_many_that_take_a_value_leave_room_for_what_makes_it() -> None:
@@ -188,27 +188,27 @@ def test_many_that_take_a_value_leave_room_for_what_makes_it() -> None:
 @pytest.mark.parametrize("name", EXPORTED)
 def test_the_surroundings_of_every_tenth_node_are_drawn(name: str) -> None:
     for scope in Index(exported(name)).scopes:
-        found = GraphMap(scope)
+        graph_map = GraphMap(scope)
         for position in range(0, len(scope.graph.node), 10):
-            parts = found.inside(found.around(position, 4))
+            parts = graph_map.inside(graph_map.around(position, 4))
             assert position in [each.first for each in parts]
             assert len(parts) <= 40
-            assert _text(found, parts)
+            assert _text(graph_map, parts)
 
 
 def test_the_nodes_around_one_are_on_the_same_map(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("2", "M")
-        assert isinstance(found.app.screen, MapScreen)
-        assert "> around 0 Relu" in found.lines[0]
-        assert "[0 Relu]" in found.lines[-2]
-        await found.press("j", "j", "1", "a")
-        assert "> around 2 LeakyRelu" in found.lines[0]
-        assert "[0 Relu]" not in found.text
-        await found.press("backspace", "backspace")
-        assert ">" not in found.lines[0]
-        await found.press("q")
-        assert found.bench.here is not None
-        assert found.bench.here.position == 0
+    async def flow(bench: Bench) -> None:
+        await bench.press("2", "M")
+        assert isinstance(bench.app.screen, MapScreen)
+        assert "> around 0 Relu" in bench.lines[0]
+        assert "[0 Relu]" in bench.lines[-2]
+        await bench.press("j", "j", "1", "a")
+        assert "> around 2 LeakyRelu" in bench.lines[0]
+        assert "[0 Relu]" not in bench.text
+        await bench.press("backspace", "backspace")
+        assert ">" not in bench.lines[0]
+        await bench.press("q")
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 0
 
     run_small(saved(tmp_path / "m.onnx"), flow)

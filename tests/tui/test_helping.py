@@ -55,76 +55,76 @@ def test_list_of_keys_fits_its_width_and_has_all(pane: str, width: int) -> None:
 
 
 def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("tab", "?")
-        assert found.text.index("Every edit is a step") < found.text.index("search the nodes")
-        await found.press("escape", "f1")
-        assert "Every edit is a step" in found.text
-        rows = found.app.screen.query_one(LineList)
+    async def flow(bench: Bench) -> None:
+        await bench.press("tab", "?")
+        assert bench.text.index("Every edit is a step") < bench.text.index("search the nodes")
+        await bench.press("escape", "f1")
+        assert "Every edit is a step" in bench.text
+        rows = bench.app.screen.query_one(LineList)
         assert len(rows.rows) <= 2 * rows.page - 1  # the last line of a page is also the first of the next
-        await found.press("escape")
-        await found.press("B")
-        assert "B does nothing here" in found.footer
-        await found.press(":")
-        await found.type("messages")
-        assert "B does nothing here" in found.text
+        await bench.press("escape")
+        await bench.press("B")
+        assert "B does nothing here" in bench.footer
+        await bench.press(":")
+        await bench.type("messages")
+        assert "B does nothing here" in bench.text
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_message_that_is_too_long_is_marked_and_can_be_read_in_full(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        found.bench.say(
+    async def flow(bench: Bench) -> None:
+        bench.bench.say(
             "a long message that needs two lines of the screen, since it has more than eighty letters", "bad"
         )
-        await found.pilot.pause()
-        assert found.lines[-2].startswith(" a long message")
-        assert found.footer.endswith("eighty letters")
-        found.bench.say("many words " * 40 + "the end", "bad")
-        await found.pilot.pause()
-        assert found.footer.endswith("end   :messages")
-        assert "…" in found.footer
-        await found.press("j")
-        assert "search" in found.footer
-        assert "many" not in found.text
-        await found.press(":")
-        await found.type("messages")
-        assert found.text.count("many") >= 40
+        await bench.pilot.pause()
+        assert bench.lines[-2].startswith(" a long message")
+        assert bench.footer.endswith("eighty letters")
+        bench.bench.say("many words " * 40 + "the end", "bad")
+        await bench.pilot.pause()
+        assert bench.footer.endswith("end   :messages")
+        assert "…" in bench.footer
+        await bench.press("j")
+        assert "search" in bench.footer
+        assert "many" not in bench.text
+        await bench.press(":")
+        await bench.type("messages")
+        assert bench.text.count("many") >= 40
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        before = bytes_of(found.session.model)
+    async def flow(bench: Bench) -> None:
+        before = bytes_of(bench.session.model)
         for action in ACTIONS:
             if action.changes:
-                found.bench.do(action, Arguments())
-                await found.pilot.pause()
-                assert "read-only" in found.footer, action.id
-        await found.press(":")
-        await found.type("set-attribute op:LeakyRelu alpha 0.5")
-        assert "read-only" in found.footer
-        assert bytes_of(found.session.model) == before
+                bench.bench.do(action, Arguments())
+                await bench.pilot.pause()
+                assert "read-only" in bench.footer, action.id
+        await bench.press(":")
+        await bench.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert "read-only" in bench.footer
+        assert bytes_of(bench.session.model) == before
 
     run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
 
 
 def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("ctrl+p", *"lines nodes")
-        assert "Z" in found.text
-        await found.press("escape", "ctrl+p", *"set-att")
-        assert "set-attribute" in found.text
-        await found.press("escape", "ctrl+p")
-        await found.type("c")
-        assert found.bench.here is not None
-        assert found.bench.here.position == 2
-        await found.press(":")
-        await found.type("set-attribute . alpha 0.5")
-        await found.press("ctrl+p")
-        await found.type("alpha 0.5")
-        assert len(found.session.history) == 1
+    async def flow(bench: Bench) -> None:
+        await bench.press("ctrl+p", *"lines nodes")
+        assert "Z" in bench.text
+        await bench.press("escape", "ctrl+p", *"set-att")
+        assert "set-attribute" in bench.text
+        await bench.press("escape", "ctrl+p")
+        await bench.type("c")
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 2
+        await bench.press(":")
+        await bench.type("set-attribute . alpha 0.5")
+        await bench.press("ctrl+p")
+        await bench.type("alpha 0.5")
+        assert len(bench.session.history) == 1
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -139,13 +139,13 @@ def test_names_are_found_by_parts_the_best_first() -> None:
 
 
 def test_a_short_message_leaves_room_for_the_keys_and_a_long_one_takes_it(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        found.bench.say("done", "good")
-        await found.settle()
-        assert found.footer.startswith("done ")
-        assert "e edit" in found.footer
-        found.bench.say("word " * 40, "good")
-        await found.settle()
-        assert "e edit" not in found.footer
+    async def flow(bench: Bench) -> None:
+        bench.bench.say("done", "good")
+        await bench.settle()
+        assert bench.footer.startswith("done ")
+        assert "e edit" in bench.footer
+        bench.bench.say("word " * 40, "good")
+        await bench.settle()
+        assert "e edit" not in bench.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)

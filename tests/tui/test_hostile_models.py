@@ -114,17 +114,17 @@ SPARED = frozenset({"suspend", "quit", "edit-text"})
 """Actions that end the program, or hand the terminal to another one."""
 
 
-async def _press(found: Bench, *keys: str) -> None:
+async def _press(bench: Bench, *keys: str) -> None:
     """Presses keys, and waits until nothing is left to do that is soon done."""
     for key in keys:
-        send(found.app, key)
+        send(bench.app, key)
     for _ in range(200):
-        await found.pilot.pause(0)
-        if found.app.keys.is_idle:
+        await bench.pilot.pause(0)
+        if bench.app.keys.is_idle:
             break
-    await found.pilot.pause(0)
-    if found.bench.jobs.running:
-        await found.pilot.pause(0.02)
+    await bench.pilot.pause(0)
+    if bench.bench.jobs.running:
+        await bench.pilot.pause(0.02)
 
 
 def _keys(action: Action[Any]) -> list[str]:

@@ -14,17 +14,17 @@ NORM = "/layers.10/norm/LayerNormalization"
 
 def _rows(was: Node | None = None) -> InspectorRows:
     kind = parse_type("float[N,8,24]")
-    made = f"{NORM}_output_0"
+    text = f"{NORM}_output_0"
     graph = Graph(
         (
-            Node(("x",), (made,), NORM, "LayerNormalization"),
-            Node((made,), ("y",), "/layers.10/attention/MatMul", "MatMul"),
-            Node((made,), ("z",), "/layers.10/attention/first", "LayerNormalization"),
-            Node((made,), ("u",), op_type="Relu"),
+            Node(("x",), (text,), NORM, "LayerNormalization"),
+            Node((text,), ("y",), "/layers.10/attention/MatMul", "MatMul"),
+            Node((text,), ("z",), "/layers.10/attention/first", "LayerNormalization"),
+            Node((text,), ("u",), op_type="Relu"),
         ),
         "g",
         input=(ValueInfo("x", kind),),
-        value_info=(ValueInfo(made, kind),),
+        value_info=(ValueInfo(text, kind),),
         output=(ValueInfo("y"), ValueInfo("z"), ValueInfo("u")),
     )
     model = Model(ir_version=10, graph=graph)

@@ -420,11 +420,11 @@ def test_random_sessions_are_recovered_to_the_byte(tmp_path: Path, seed: int) ->
         return
     _left_by(killed)
     with opened(path) as session:
-        found = session.recoverable()
-        if not found:
+        recoverable = session.recoverable()
+        if not recoverable:
             assert bytes_of(killed.model) == path.read_bytes()
             return
-        assert not session.recover(found[0]).trouble
+        assert not session.recover(recoverable[0]).trouble
         assert bytes_of(session.model) == bytes_of(killed.model)
         for _ in range(10):
             session.undo()

@@ -42,19 +42,19 @@ def said(found: Bench) -> str:
     return " ".join(found.text.split())
 
 
-async def changed(found: Bench, line: str = ALPHA) -> None:
-    await found.press(":")
-    await found.type(line)
-    assert found.session.is_changed
+async def changed(bench: Bench, line: str = ALPHA) -> None:
+    await bench.press(":")
+    await bench.type(line)
+    assert bench.session.is_changed
 
 
 def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press("ctrl+s")
-        assert re.search(rf"saved {path.stat().st_size} bytes in \d", said(found))
-        assert not found.session.is_changed
-        assert path.read_bytes() == bytes_of(found.session.model)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press("ctrl+s")
+        assert re.search(rf"saved {path.stat().st_size} bytes in \d", said(bench))
+        assert not bench.session.is_changed
+        assert path.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
@@ -64,17 +64,17 @@ def test_save_asks_before_it_writes_what_onnxruntime_no_longer_loads(tmp_path: P
     onnxjson.save(folded(), path)
     before = path.read_bytes()
 
-    async def flow(found: Bench) -> None:
-        await changed(found, "set-shape x 3,5")
-        await found.press("ctrl+s")
-        assert "onnxruntime no longer loads it" in said(found)
-        assert "/graph/node/3" in said(found)
-        assert "--unloadable" not in said(found)
-        await found.press("enter")
+    async def flow(bench: Bench) -> None:
+        await changed(bench, "set-shape x 3,5")
+        await bench.press("ctrl+s")
+        assert "onnxruntime no longer loads it" in said(bench)
+        assert "/graph/node/3" in said(bench)
+        assert "--unloadable" not in said(bench)
+        await bench.press("enter")
         assert path.read_bytes() == before
-        await found.press("ctrl+s")
-        await found.press("O")
-        assert path.read_bytes() == bytes_of(found.session.model) != before
+        await bench.press("ctrl+s")
+        await bench.press("O")
+        assert path.read_bytes() == bytes_of(bench.session.model) != before
 
     run(path, flow)
 
@@ -82,13 +82,13 @@ def test_save_asks_before_it_writes_what_onnxruntime_no_longer_loads(tmp_path: P
 def test_save_as_makes_the_other_form_by_the_ending_and_goes_on_there(path: Path) -> None:
     other = path.with_name("other.onnx.json")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press(":")
-        await found.type(f"save-as {other}")
-        assert found.session.opened.path == other
-        assert onnxjson.load(other) == found.session.model
-        assert "other.onnx.json" in found.lines[0]
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"save-as {other}")
+        assert bench.session.opened.path == other
+        assert onnxjson.load(other) == bench.session.model
+        assert "other.onnx.json" in bench.lines[0]
 
     before = path.read_bytes()
     run(path, flow)
@@ -99,22 +99,22 @@ def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
     other = path.with_name("other.onnx")
     other.write_bytes(b"mine")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press(":")
-        await found.type(f"save-as {other}")
-        assert "the file exists" in found.text
-        await found.press("enter")
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"save-as {other}")
+        assert "the file exists" in bench.text
+        await bench.press("enter")
         assert other.read_bytes() == b"mine"
-        assert "not saved" in said(found)
-        await found.press(":")
-        await found.type(f"save-as {other}")
+        assert "not saved" in said(bench)
+        await bench.press(":")
+        await bench.type(f"save-as {other}")
         # As for whatever else cannot be taken back by a key: no small letter does it.
-        await found.press("r")
-        assert isinstance(found.app.screen, ConfirmScreen)
+        await bench.press("r")
+        assert isinstance(bench.app.screen, ConfirmScreen)
         assert other.read_bytes() == b"mine"
-        await found.press("R")
-        assert other.read_bytes() == bytes_of(found.session.model)
+        await bench.press("R")
+        assert other.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
@@ -123,27 +123,27 @@ def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
 def test_what_can_be_no_file_is_refused_before_anybody_is_asked_to_replace_it(
     path: Path, target: str, reason: str
 ) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         for command in ("w", "save-as", "export"):
-            await found.press(":")
-            await found.type(f"{command} {target.format(folder=path.parent)}")
-            assert "the file exists" not in found.text
-            assert reason in " ".join(found.text.split()) or reason in said(found)
-            await found.press("escape")
+            await bench.press(":")
+            await bench.type(f"{command} {target.format(folder=path.parent)}")
+            assert "the file exists" not in bench.text
+            assert reason in " ".join(bench.text.split()) or reason in said(bench)
+            await bench.press("escape")
 
     run(path, flow)
 
 
 def test_a_name_that_says_no_form_is_told_the_form_that_was_written(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press(":")
-        await found.type(f"w {path.with_name('x.txt')}")
-        assert re.search(r"saved \S+ \S+ as binary ONNX in", said(found))
-        await found.press(":")
-        await found.type(f"w {path.with_name('x.onnx.json')}")
-        assert re.search(r"saved \S+ \S+ in", said(found))
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"w {path.with_name('x.txt')}")
+        assert re.search(r"saved \S+ \S+ as binary ONNX in", said(bench))
+        await bench.press(":")
+        await bench.type(f"w {path.with_name('x.onnx.json')}")
+        assert re.search(r"saved \S+ \S+ in", said(bench))
 
     run(path, flow)
 
@@ -152,17 +152,17 @@ def test_a_script_replaces_a_file_only_by_a_capital_letter(path: Path) -> None:
     other = path.with_name("edits.json")
     other.write_bytes(b"mine")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         for key in ("enter", "escape", "R"):
             assert other.read_bytes() == b"mine"
-            await found.press(":")
-            await found.type(f"export {other}")
-            assert "the file exists" in found.text
-            await found.press("r", "y")
-            assert isinstance(found.app.screen, ConfirmScreen)
-            await found.press(key)
-            assert ("is unchanged" in said(found)) == (key != "R")
+            await bench.press(":")
+            await bench.type(f"export {other}")
+            assert "the file exists" in bench.text
+            await bench.press("r", "y")
+            assert isinstance(bench.app.screen, ConfirmScreen)
+            await bench.press(key)
+            assert ("is unchanged" in said(bench)) == (key != "R")
         assert Script.load(other).edits
 
     run(path, flow)
@@ -175,31 +175,31 @@ def theirs(path: Path) -> None:
 
 
 def test_a_file_that_was_changed_is_not_overwritten_unasked(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         theirs(path)
-        now = path.read_bytes()
-        await found.press("ctrl+s")
-        assert "the file has changed" in found.text
-        await found.press("escape")
-        assert path.read_bytes() == now
-        assert found.session.is_changed
-        await found.press("ctrl+s")
-        await found.press("O")
-        assert path.read_bytes() == bytes_of(found.session.model)
+        content = path.read_bytes()
+        await bench.press("ctrl+s")
+        assert "the file has changed" in bench.text
+        await bench.press("escape")
+        assert path.read_bytes() == content
+        assert bench.session.is_changed
+        await bench.press("ctrl+s")
+        await bench.press("O")
+        assert path.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
 
 def test_what_both_changed_is_merged_shown_and_saved(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         theirs(path)
-        await found.press("ctrl+s")
-        await found.press("m")
-        assert "No conflicts" in found.text
-        await found.press("s")
-        assert "saved" in said(found)
+        await bench.press("ctrl+s")
+        await bench.press("m")
+        assert "No conflicts" in bench.text
+        await bench.press("s")
+        assert "saved" in said(bench)
         model = onnxjson.load(path)
         assert [entry.key for entry in model.metadata_props] == ["theirs"]
         assert "alpha" in onnxjson.dumps(model)
@@ -210,36 +210,36 @@ def test_what_both_changed_is_merged_shown_and_saved(path: Path) -> None:
 @pytest.mark.parametrize("is_saved", [True, False])
 @pytest.mark.parametrize("is_edited", [True, False])
 def test_what_another_program_saved_is_not_taken_back_unasked(path: Path, is_saved: bool, is_edited: bool) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         theirs(path)
-        await found.press("ctrl+s")
-        await found.press("m", "s" if is_saved else "t")
-        await found.press("u")
+        await bench.press("ctrl+s")
+        await bench.press("m", "s" if is_saved else "t")
+        await bench.press("u")
         if is_edited:  # which makes history forget the merge
-            await changed(found, "set-metadata mine --value 2")
-        now = path.read_bytes()
+            await changed(bench, "set-metadata mine --value 2")
+        content = path.read_bytes()
         for answer in ("enter", "escape"):
-            await found.press("ctrl+s")
-            assert "this would revert changes of another program" in said(found)
-            await found.press(answer)
-            assert path.read_bytes() == now
-            assert found.session.is_changed
+            await bench.press("ctrl+s")
+            assert "this would revert changes of another program" in said(bench)
+            await bench.press(answer)
+            assert path.read_bytes() == content
+            assert bench.session.is_changed
         # Another program may have saved again meanwhile.
         model = onnxjson.load(path)
         onnxjson.save(made(model, edits.SetMetadata(key="again", value="1")).model, path)
         again = path.read_bytes()
-        await found.press("ctrl+s")
-        await found.press("O")
-        assert "the file has changed" in said(found)
+        await bench.press("ctrl+s")
+        await bench.press("O")
+        assert "the file has changed" in said(bench)
         assert path.read_bytes() == again
-        await found.press("O")
-        assert path.read_bytes() == bytes_of(found.session.model)
-        assert "theirs" not in [entry.key for entry in found.session.model.metadata_props]
+        await bench.press("O")
+        assert path.read_bytes() == bytes_of(bench.session.model)
+        assert "theirs" not in [entry.key for entry in bench.session.model.metadata_props]
         # It was said once, and the file no longer has it.
-        await changed(found, "set-metadata more --value 3")
-        await found.press("ctrl+s")
-        assert path.read_bytes() == bytes_of(found.session.model)
+        await changed(bench, "set-metadata more --value 3")
+        await bench.press("ctrl+s")
+        assert path.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
@@ -247,18 +247,18 @@ def test_what_another_program_saved_is_not_taken_back_unasked(path: Path, is_sav
 def test_a_merge_that_is_made_again_or_saved_elsewhere_asks_nothing(path: Path) -> None:
     other = path.with_name("other.onnx")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         theirs(path)
-        await found.press("ctrl+s")
-        await found.press("m", "s")
-        await found.press("u", "ctrl+r", "u")
-        await found.press(":")
-        await found.type(f"save-as {other}")
-        assert other.read_bytes() == bytes_of(found.session.model)
-        await found.press("ctrl+r", "ctrl+s")
-        assert other.read_bytes() == bytes_of(found.session.model)
-        assert "theirs" in [entry.key for entry in found.session.model.metadata_props]
+        await bench.press("ctrl+s")
+        await bench.press("m", "s")
+        await bench.press("u", "ctrl+r", "u")
+        await bench.press(":")
+        await bench.type(f"save-as {other}")
+        assert other.read_bytes() == bytes_of(bench.session.model)
+        await bench.press("ctrl+r", "ctrl+s")
+        assert other.read_bytes() == bytes_of(bench.session.model)
+        assert "theirs" in [entry.key for entry in bench.session.model.metadata_props]
 
     run(path, flow)
 
@@ -270,17 +270,17 @@ def test_a_save_that_fails_says_why_and_can_go_elsewhere(path: Path) -> None:
     missing = path.parent / "no" / "folder.onnx"
     other = path.with_name("n.onnx")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press(":")
-        await found.type(f"save-as {missing}")
-        assert "Not saved" in found.text
-        assert "Nothing is lost" in found.text
-        await found.press("a")
-        assert "save as" in found.text
-        await found.press("ctrl+u")
-        await found.type(str(other))
-        assert "saved" in said(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"save-as {missing}")
+        assert "Not saved" in bench.text
+        assert "Nothing is lost" in bench.text
+        await bench.press("a")
+        assert "save as" in bench.text
+        await bench.press("ctrl+u")
+        await bench.type(str(other))
+        assert "saved" in said(bench)
         assert other.exists()
 
     run(path, flow)
@@ -295,31 +295,31 @@ def test_a_full_disk_is_said_and_nothing_is_lost(path: Path, monkeypatch: pytest
 
     before = path.read_bytes()
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         monkeypatch.setattr(files, "save", full)
-        await found.press("ctrl+s")
-        assert "no space left" in found.text
-        await found.press("escape")
+        await bench.press("ctrl+s")
+        assert "no space left" in bench.text
+        await bench.press("escape")
         assert path.read_bytes() == before
-        assert found.session.is_changed
+        assert bench.session.is_changed
         monkeypatch.undo()
-        await found.press("ctrl+s")
-        assert path.read_bytes() == bytes_of(found.session.model)
+        await bench.press("ctrl+s")
+        assert path.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
 
 def test_leaving_lists_what_is_not_saved_and_can_save(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press("q")
-        assert "unsaved changes" in found.text
-        assert "set-attribute" in found.text
-        await found.press("escape")
-        assert found.app.return_code is None
-        await found.press("q", "w")
-        assert path.read_bytes() == bytes_of(found.session.model)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press("q")
+        assert "unsaved changes" in bench.text
+        assert "set-attribute" in bench.text
+        await bench.press("escape")
+        assert bench.app.return_code is None
+        await bench.press("q", "w")
+        assert path.read_bytes() == bytes_of(bench.session.model)
 
     run(path, flow)
 
@@ -334,13 +334,13 @@ def test_an_edit_while_the_model_is_being_saved_is_refused(path: Path) -> None:
 def test_the_edits_are_exported_as_a_script_and_make_the_same(path: Path) -> None:
     script = path.with_name("e.json")
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await changed(found, "set-metadata note 'a \"b\" c'")
-        await found.press(":")
-        await found.type(f"export {script}")
-        assert "2 edits" in found.footer
-        expected = found.session.model
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await changed(bench, "set-metadata note 'a \"b\" c'")
+        await bench.press(":")
+        await bench.type(f"export {script}")
+        assert "2 edits" in bench.footer
+        expected = bench.session.model
         model = onnxjson.load(path)
         for edit in Script.load(script).edits:
             model = made(model, edit).model
@@ -383,18 +383,18 @@ def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) 
 
 
 def test_enter_in_history_goes_to_the_model_as_it_was(path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         for number in range(3):
-            await changed(found, f"set-metadata k{number} v")
-        await found.press("f8")
-        found.bench.focus_pane("drawer")
-        await found.press("G", "enter")
-        assert found.session.history.position == 0
-        assert not found.session.is_changed
-        await found.press("g", "g", "enter")
-        assert found.session.history.position == 3
-        assert found.bench.drawer.page is not None
-        assert found.bench.drawer.page.copied(0) == "set-metadata k2 v"
+            await changed(bench, f"set-metadata k{number} v")
+        await bench.press("f8")
+        bench.bench.focus_pane("drawer")
+        await bench.press("G", "enter")
+        assert bench.session.history.position == 0
+        assert not bench.session.is_changed
+        await bench.press("g", "g", "enter")
+        assert bench.session.history.position == 3
+        assert bench.bench.drawer.page is not None
+        assert bench.bench.drawer.page.copied(0) == "set-metadata k2 v"
 
     run(path, flow)
 
@@ -408,11 +408,11 @@ def killed(path: Path, *lines: str) -> None:
 
 
 def recovering(path: Path, flow: Flow) -> None:
-    async def go(found: Bench) -> None:
-        found.session.find_abandoned()
-        found.bench.begin(offer_recovery(found.bench))
-        await found.settle()
-        await flow(found)
+    async def go(bench: Bench) -> None:
+        bench.session.find_abandoned()
+        bench.bench.begin(offer_recovery(bench.bench))
+        await bench.settle()
+        await flow(bench)
 
     run(path, go)
 
@@ -420,16 +420,16 @@ def recovering(path: Path, flow: Flow) -> None:
 def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> None:
     killed(path)
 
-    async def flow(found: Bench) -> None:
-        assert isinstance(found.app.screen, ConfirmScreen)
-        assert "set-metadata k0 v" in found.text
-        await found.press("s")
-        assert "What recovering would change" in found.text
-        await found.press("escape", "r")
-        assert "1 step recovered" in said(found)
-        assert found.session.is_changed
-        await found.press("u")
-        assert bytes_of(found.session.model) == bytes_of(small())
+    async def flow(bench: Bench) -> None:
+        assert isinstance(bench.app.screen, ConfirmScreen)
+        assert "set-metadata k0 v" in bench.text
+        await bench.press("s")
+        assert "What recovering would change" in bench.text
+        await bench.press("escape", "r")
+        assert "1 step recovered" in said(bench)
+        assert bench.session.is_changed
+        await bench.press("u")
+        assert bytes_of(bench.session.model) == bytes_of(small())
 
     recovering(path, flow)
 
@@ -437,10 +437,10 @@ def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> 
 def test_what_is_kept_for_later_is_offered_again(path: Path) -> None:
     killed(path)
 
-    async def flow(found: Bench) -> None:
-        await found.press("escape")
-        assert not isinstance(found.app.screen, ConfirmScreen)
-        assert not found.session.is_changed
+    async def flow(bench: Bench) -> None:
+        await bench.press("escape")
+        assert not isinstance(bench.app.screen, ConfirmScreen)
+        assert not bench.session.is_changed
 
     recovering(path, flow)
     with opened(path) as session:
@@ -450,10 +450,10 @@ def test_what_is_kept_for_later_is_offered_again(path: Path) -> None:
 def test_dropping_asks_once_more(path: Path) -> None:
     killed(path)
 
-    async def flow(found: Bench) -> None:
-        await found.press("D", "enter")
-        assert isinstance(found.app.screen, ConfirmScreen)
-        await found.press("D", "d")
+    async def flow(bench: Bench) -> None:
+        await bench.press("D", "enter")
+        assert isinstance(bench.app.screen, ConfirmScreen)
+        await bench.press("D", "d")
 
     recovering(path, flow)
     with opened(path) as session:
@@ -464,11 +464,11 @@ def test_a_journal_of_another_file_is_shown_and_exported_but_not_made_again(path
     killed(path)
     theirs(path)
 
-    async def flow(found: Bench) -> None:
-        assert "cannot be recovered here" in found.text
-        await found.press("r")
-        assert isinstance(found.app.screen, ConfirmScreen)
-        await found.press("e")
+    async def flow(bench: Bench) -> None:
+        assert "cannot be recovered here" in bench.text
+        await bench.press("r")
+        assert isinstance(bench.app.screen, ConfirmScreen)
+        await bench.press("e")
 
     recovering(path, flow)
     with opened(path) as session:
@@ -478,20 +478,20 @@ def test_a_journal_of_another_file_is_shown_and_exported_but_not_made_again(path
 def test_another_file_takes_the_place_of_the_first(path: Path) -> None:
     other = saved(path.with_name("other.onnx"))
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
-        await found.press(":")
-        await found.type(f"open {other}")
-        assert "unsaved" in found.text
-        await found.press("enter")
-        assert found.app.screen is found.bench
-        await found.press(":")
-        await found.type(f"open {other}")
-        await found.press("D")
-        await found.pilot.pause(0.2)
-        screen = found.app.screen
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"open {other}")
+        assert "unsaved" in bench.text
+        await bench.press("enter")
+        assert bench.app.screen is bench.bench
+        await bench.press(":")
+        await bench.type(f"open {other}")
+        await bench.press("D")
+        await bench.pilot.pause(0.2)
+        screen = bench.app.screen
         assert isinstance(screen, Workbench)
-        assert screen is not found.bench
+        assert screen is not bench.bench
         assert screen.session.opened.path == other
 
     run(path, flow)
@@ -513,15 +513,15 @@ def test_weights_in_other_files_go_along_to_another_folder_if_the_person_says_so
     there = tmp_path / "there" / "m.onnx"
     there.parent.mkdir()
 
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type(f"save-as {there}")
-        assert "Copy the weights too?" in found.text
-        assert "w.bin" in found.text
-        await found.press(answer)
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type(f"save-as {there}")
+        assert "Copy the weights too?" in bench.text
+        assert "w.bin" in bench.text
+        await bench.press(answer)
         assert there.exists() == (answer != "s")
         assert there.with_name("w.bin").exists() == (answer == "c")
-        assert found.session.opened.path == (path if answer == "s" else there)
+        assert bench.session.opened.path == (path if answer == "s" else there)
         if answer == "c":
             whole = internalize(onnxjson.load(there), there.parent)
             assert whole == model
@@ -551,13 +551,13 @@ def test_a_script_never_takes_the_place_of_a_model(path: Path, tmp_path: Path) -
     text = tmp_path / "other.onnx.json"
     onnxjson.save(small(), text)
 
-    async def flow(found: Bench) -> None:
-        await changed(found)
+    async def flow(bench: Bench) -> None:
+        await changed(bench)
         for each in (path, text):
             stood = each.read_bytes()
-            await found.press(":")
-            await found.type(f"export {each}")
-            assert "is a name for models" in found.footer
+            await bench.press(":")
+            await bench.type(f"export {each}")
+            assert "is a name for models" in bench.footer
             assert each.read_bytes() == stood
 
     run(path, flow)
@@ -565,20 +565,20 @@ def test_a_script_never_takes_the_place_of_a_model(path: Path, tmp_path: Path) -
 
 
 def test_steps_that_are_no_edits_are_patches_in_files_of_their_own(path: Path, tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        session = found.session
+    async def flow(bench: Bench) -> None:
+        session = bench.session
         assert session.model.graph is not None
         odd = replace(session.model, graph=replace(session.model.graph, unknown_fields=b"\xfa\x3f\x00"))
-        found.bench.accept(session.preview_model(odd, "made elsewhere"))
+        bench.bench.accept(session.preview_model(odd, "made elsewhere"))
         assert session.is_changed
-        await found.press(":")
-        await found.type(f"export {tmp_path / 'p.json'}")
-        assert "p.json: a patch; onnxjson apply" in found.footer
+        await bench.press(":")
+        await bench.type(f"export {tmp_path / 'p.json'}")
+        assert "p.json: a patch; onnxjson apply" in bench.footer
         assert onnxjson.Patch.load(tmp_path / "p.json").apply(onnxjson.load(path)) == session.model
-        await changed(found)
-        await found.press(":")
-        await found.type(f"export {tmp_path / 'e.json'}")
-        assert "apply with each of them, in this order" in said(found)
+        await changed(bench)
+        await bench.press(":")
+        await bench.type(f"export {tmp_path / 'e.json'}")
+        assert "apply with each of them, in this order" in said(bench)
         assert not (tmp_path / "e.json").exists()
         exported: list[Any] = [onnxjson.Patch.load(tmp_path / "e-1.json"), Script.load(tmp_path / "e-2.json")]
         assert onnxjson.apply(onnxjson.load(path), exported) == session.model
@@ -589,11 +589,11 @@ def test_steps_that_are_no_edits_are_patches_in_files_of_their_own(path: Path, t
 def test_edits_that_no_journal_keeps_say_so_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "no folder").write_text("")
 
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no folder"))
-        await changed(found)
-        assert "EDITS ARE NOT KEPT" in found.lines[0]
-        assert "lost unless you save" in found.footer
-        assert "no journal can be kept" in " ".join(found.footer.split())
+        await changed(bench)
+        assert "EDITS ARE NOT KEPT" in bench.lines[0]
+        assert "lost unless you save" in bench.footer
+        assert "no journal can be kept" in " ".join(bench.footer.split())
 
     run(saved(tmp_path / "m.onnx"), flow)

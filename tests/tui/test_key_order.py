@@ -23,42 +23,42 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return saved(tmp_path / "m.onnx")
 
 
-async def burst(found: Bench, *keys: str) -> None:
+async def burst(bench: Bench, *keys: str) -> None:
     """All keys at once, as from a slow line; a word of one letter is its character."""
     for key in keys:
         character = key if len(key) == 1 else None
-        found.app.post_message(events.Key(_character_to_key(key) if character else key, character))
-    await found.settle()
-    await found.pilot.pause(0.3)
+        bench.app.post_message(events.Key(_character_to_key(key) if character else key, character))
+    await bench.settle()
+    await bench.pilot.pause(0.3)
 
 
 def test_a_command_typed_in_a_burst_is_the_command(path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         for number in range(3):
-            await burst(found, *f":set-metadata key{number} value", "enter")
-        entries = found.session.model.metadata_props
+            await burst(bench, *f":set-metadata key{number} value", "enter")
+        entries = bench.session.model.metadata_props
         assert [entry.key for entry in entries] == ["key0", "key1", "key2"]
 
     run(path, flow)
 
 
 def test_an_answer_typed_with_the_question_answers_it_and_edits_nothing(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await burst(found, *":set-metadata key value", "enter", "q", "s", "j")
-        assert len(found.session.history) == 1
-        assert found.app.screen is found.bench
-        await burst(found, "q", "D")
-        assert found.app.return_value == 0
+    async def flow(bench: Bench) -> None:
+        await burst(bench, *":set-metadata key value", "enter", "q", "s", "j")
+        assert len(bench.session.history) == 1
+        assert bench.app.screen is bench.bench
+        await burst(bench, "q", "D")
+        assert bench.app.return_value == 0
 
     run(path, flow)
 
 
 def test_what_is_typed_with_a_picker_searches_in_it(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await burst(found, "ctrl+p", *"leaky")
-        assert "leaky" in found.text
-        await burst(found, "escape")
-        assert found.app.screen is found.bench
+    async def flow(bench: Bench) -> None:
+        await burst(bench, "ctrl+p", *"leaky")
+        assert "leaky" in bench.text
+        await burst(bench, "escape")
+        assert bench.app.screen is bench.bench
 
     run(path, flow)
 
@@ -84,11 +84,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     return make
 
 
-def send_all(found: Bench, *keys: str) -> None:
+def send_all(bench: Bench, *keys: str) -> None:
     """All keys at once, without waiting for what comes of them."""
     for key in keys:
         character = key if len(key) == 1 else None
-        found.app.post_message(events.Key(_character_to_key(key) if character else key, character))
+        bench.app.post_message(events.Key(_character_to_key(key) if character else key, character))
 
 
 DIALOGS = [
@@ -105,19 +105,19 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
 ) -> None:
     slow(work, 0.6)
 
-    async def flow(found: Bench) -> None:
-        await found.press("j")
-        send_all(found, *keys, "d", "e", "j")
-        await until(found, lambda: re.search(r"looking .* \.\.\.   esc cancels", found.footer) is not None)
-        assert found.app.screen is found.bench
-        await found.settle()
-        await found.pilot.pause(0.3)
-        assert found.app.screen is not found.bench
-        assert title in found.text
-        assert found.bench.pane == "nodes"
-        assert found.bench.here is not None
-        assert found.bench.here.position == 1
-        fields = list(found.app.screen.query("#dialog-input"))
+    async def flow(bench: Bench) -> None:
+        await bench.press("j")
+        send_all(bench, *keys, "d", "e", "j")
+        await until(bench, lambda: re.search(r"looking .* \.\.\.   esc cancels", bench.footer) is not None)
+        assert bench.app.screen is bench.bench
+        await bench.settle()
+        await bench.pilot.pause(0.3)
+        assert bench.app.screen is not bench.bench
+        assert title in bench.text
+        assert bench.bench.pane == "nodes"
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 1
+        fields = list(bench.app.screen.query("#dialog-input"))
         # A menu that fits the screen filters only after a slash.
         assert [each.value for each in fields] in ([], [""], ["dej"])  # type: ignore[attr-defined]
 
@@ -127,14 +127,14 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
 def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) -> None:
     slow("onnxjson_tui.workbench.editing.value_choices", 0.5)
 
-    async def flow(found: Bench) -> None:
-        await found.press("j")
-        send_all(found, "1", "w", "d", "d", "escape")
-        await found.pilot.pause(0.2)
-        assert "cancelled: looking for values" in found.footer
-        await found.pilot.pause(0.6)
-        assert found.app.screen is found.bench
-        assert not len(found.session.history)
+    async def flow(bench: Bench) -> None:
+        await bench.press("j")
+        send_all(bench, "1", "w", "d", "d", "escape")
+        await bench.pilot.pause(0.2)
+        assert "cancelled: looking for values" in bench.footer
+        await bench.pilot.pause(0.6)
+        assert bench.app.screen is bench.bench
+        assert not len(bench.session.history)
 
     run(path, flow)
 
@@ -145,15 +145,15 @@ def test_a_key_after_an_edit_that_takes_long_comes_after_it(
     monkeypatch.setattr("onnxjson_tui.shell.graph_screen.BIG", 1)
     slow("onnxjson_tui.session.session.Session.preview", 0.4)
 
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("set-metadata first value")
-        send_all(found, *":set-metadata second value", "enter", "u")
-        await found.settle()
-        await found.pilot.pause(0.5)
-        assert [entry.key for entry in found.session.model.metadata_props] == ["first"]
-        assert found.session.history.position == 1
-        assert len(found.session.history) == 2
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("set-metadata first value")
+        send_all(bench, *":set-metadata second value", "enter", "u")
+        await bench.settle()
+        await bench.pilot.pause(0.5)
+        assert [entry.key for entry in bench.session.model.metadata_props] == ["first"]
+        assert bench.session.history.position == 1
+        assert len(bench.session.history) == 2
 
     run(path, flow)
 
@@ -167,12 +167,12 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
     monkeypatch.setattr(terminal, "edit_file", edit)
     slow("onnxjson.editing.round_trip.ModelEditing.new_draft", 0.3)
 
-    async def flow(found: Bench) -> None:
-        send_all(found, "E", "y", "y")
-        await found.pilot.pause(0.5)
-        await found.settle()
-        assert "Make this change?" in found.text
-        assert not len(found.session.history)
+    async def flow(bench: Bench) -> None:
+        send_all(bench, "E", "y", "y")
+        await bench.pilot.pause(0.5)
+        await bench.settle()
+        assert "Make this change?" in bench.text
+        assert not len(bench.session.history)
 
     run(path, flow)
 
@@ -181,11 +181,11 @@ def test_of_several_works_one_after_the_other_it_is_said_as_long_as_the_keys_wai
     slow("onnxjson_tui.workbench.editing.slot_choices", 0.5)
     slow("onnxjson_tui.workbench.editing.value_choices", 1.0)
 
-    async def flow(found: Bench) -> None:
-        await found.press("j")
-        send_all(found, "1", "w")
-        await until(found, lambda: "looking for values ...   esc cancels" in found.footer)
-        # The second work alone would be said after 0.3 s.
-        assert found.bench.jobs.running[0].seconds < 0.25
+    async def flow(bench: Bench) -> None:
+        await bench.press("j")
+        send_all(bench, "1", "w")
+        await until(bench, lambda: "looking for values ...   esc cancels" in bench.footer)
+        job = bench.bench.jobs.running[0]
+        assert job.keys_wait_since < job.started
 
     run(path, flow)

@@ -66,9 +66,9 @@ def _recovered(path: Path, told: str, was_undoing: bool) -> tuple[str, bool]:
     The kill may have come between a step and the telling: then one undo or redo leads to what was told.
     """
     with opened(path) as session:
-        found = session.recoverable()
-        assert len(found) < 2
-        for journal in found:
+        recoverable = session.recoverable()
+        assert len(recoverable) < 2
+        for journal in recoverable:
             assert session.why_not(journal) == ""
             assert not session.recover(journal).trouble
 
@@ -85,8 +85,8 @@ def _recovered(path: Path, told: str, was_undoing: bool) -> tuple[str, bool]:
                 around.append(state())
                 session.undo()
             # Where the only step was just undone, there is nothing to offer.
-            is_undone = was_undoing and not found
-            assert told in around or is_undone, f"an edit is lost: {was_undoing=}, {len(found)} journals"
+            is_undone = was_undoing and not recoverable
+            assert told in around or is_undone, f"an edit is lost: {was_undoing=}, {len(recoverable)} journals"
         assert state() == now
         # The next session goes on with this journal, as after a person who looks and leaves.
-        return now, bool(found)
+        return now, bool(recoverable)

@@ -55,48 +55,48 @@ def _problems(found: Bench) -> ProblemsPage:
 
 
 def test_what_is_wrong_is_counted_at_the_top_and_enter_goes_there(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        assert "1 error" in found.lines[0]
-        await found.press("f5")
-        assert any("nowhere" in line and "error" in line for line in found.lines)
-        found.bench.focus_pane("drawer")
-        await found.press("enter")
-        assert found.bench.here is not None
-        assert found.bench.here.position == 1
-        assert found.bench.pane == "nodes"
+    async def flow(bench: Bench) -> None:
+        assert "1 error" in bench.lines[0]
+        await bench.press("f5")
+        assert any("nowhere" in line and "error" in line for line in bench.lines)
+        bench.bench.focus_pane("drawer")
+        await bench.press("enter")
+        assert bench.bench.here is not None
+        assert bench.bench.here.position == 1
+        assert bench.bench.pane == "nodes"
 
     run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
 
 
 def test_a_problem_can_be_read_in_full(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("f5")
-        found.bench.focus_pane("drawer")
-        await found.press("space")
-        assert "at /graph/node/1/input/1" in found.text
-        assert "code unknown-name" in found.text or "code " in found.text
-        await found.press("escape")
-        assert found.app.screen is found.bench
+    async def flow(bench: Bench) -> None:
+        await bench.press("f5")
+        bench.bench.focus_pane("drawer")
+        await bench.press("space")
+        assert "at /graph/node/1/input/1" in bench.text
+        assert "code unknown-name" in bench.text or "code " in bench.text
+        await bench.press("escape")
+        assert bench.app.screen is bench.bench
 
     run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow, (80, 24))
 
 
 def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        page = _problems(found)
+    async def flow(bench: Bench) -> None:
+        page = _problems(bench)
         page._checked_revision = 0
         page._take("onnx", (Finding(severity="error", code="check-model", message="onnx minds"),), 0)
-        found.bench.drawer.open("problems")
-        await found.settle()
-        assert "2 errors" in found.lines[0]
-        await found.press(":")
-        await found.type("rewire @/graph/node/1 1 x")
-        assert any(line.startswith(" error    old onnx minds") for line in _shown(found))
-        assert any("changed since the check with onnx" in line for line in _shown(found))
-        await found.pilot.pause(0.5)
-        await found.settle()
-        assert "error" not in found.lines[0]
-        assert not any("nowhere" in line for line in _shown(found))
+        bench.bench.drawer.open("problems")
+        await bench.settle()
+        assert "2 errors" in bench.lines[0]
+        await bench.press(":")
+        await bench.type("rewire @/graph/node/1 1 x")
+        assert any(line.startswith(" error    old onnx minds") for line in _shown(bench))
+        assert any("changed since the check with onnx" in line for line in _shown(bench))
+        await bench.pilot.pause(0.5)
+        await bench.settle()
+        assert "error" not in bench.lines[0]
+        assert not any("nowhere" in line for line in _shown(bench))
 
     run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
 
@@ -107,10 +107,10 @@ def test_onnx_is_asked_in_a_process_and_its_messages_lead_to_nodes(tmp_path: Pat
         y = Softmax<axis=7>(a)
     }""")
 
-    async def flow(found: Bench) -> None:
-        await found.press("C")
-        assert any("/graph/node/1" in line and "Softmax" in line for line in _shown(found))
-        assert "1 error" in found.lines[0]
+    async def flow(bench: Bench) -> None:
+        await bench.press("C")
+        assert any("/graph/node/1" in line and "Softmax" in line for line in _shown(bench))
+        assert "1 error" in bench.lines[0]
 
     run(saved(tmp_path / "m.onnx", model), flow)
 
@@ -124,13 +124,13 @@ def test_a_question_to_onnx_can_be_dropped(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Worker, "check", lambda *_, **__: go_on.wait(20) and ())
     monkeypatch.setattr(Worker, "interrupt", lambda _: interrupted.append(1))
 
-    async def flow(found: Bench) -> None:
-        await found.pilot.press("C")
-        await found.pilot.pause(0.05)
-        assert any("checking with onnx" in line for line in _shown(found))
-        await found.pilot.press("escape")
-        await found.pilot.pause(0.05)
-        assert any("was cancelled" in line for line in _shown(found))
+    async def flow(bench: Bench) -> None:
+        await bench.pilot.press("C")
+        await bench.pilot.pause(0.05)
+        assert any("checking with onnx" in line for line in _shown(bench))
+        await bench.pilot.press("escape")
+        await bench.pilot.pause(0.05)
+        assert any("was cancelled" in line for line in _shown(bench))
         assert interrupted
         go_on.set()
 
@@ -143,9 +143,9 @@ def test_a_question_to_onnx_can_be_dropped(tmp_path: Path, monkeypatch: pytest.M
 def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
     array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4) / 8
 
-    async def flow(found: Bench) -> None:
-        await found.press("t")
-        assert _shown(found) == [
+    async def flow(bench: Bench) -> None:
+        await bench.press("t")
+        assert _shown(bench) == [
             " w  float32[3,4]  12 elements, 48 bytes",
             " raw_data, 48 bytes; consumed by 1: Add add",
             " e edit   4e edit four   S statistics and histogram   s slice",
@@ -154,22 +154,22 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
             " [1,:]     0.5  0.625   0.75  0.875",
             " [2,:]       1  1.125   1.25  1.375",
         ]
-        assert found.bench.pane == "drawer"
-        assert "column" not in found.lines[found.text[: found.text.index("[Tensor")].count("\n")]
+        assert bench.bench.pane == "drawer"
+        assert "column" not in bench.lines[bench.text[: bench.text.index("[Tensor")].count("\n")]
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
 
 
 def test_columns_are_counted_where_not_all_of_them_are_seen(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("t")
-        assert "columns 0 to " in found.text
-        await found.pilot.resize_terminal(600, 40)
-        await found.settle()
-        assert "of 40" not in found.text
-        await found.pilot.resize_terminal(80, 24)
-        await found.settle()
-        assert "columns 0 to " in found.text
+    async def flow(bench: Bench) -> None:
+        await bench.press("t")
+        assert "columns 0 to " in bench.text
+        await bench.pilot.resize_terminal(600, 40)
+        await bench.settle()
+        assert "of 40" not in bench.text
+        await bench.pilot.resize_terminal(80, 24)
+        await bench.settle()
+        assert "columns 0 to " in bench.text
 
     run(saved(tmp_path / "m.onnx", _weights(numpy.zeros((3, 40), numpy.float32))), flow)
 
@@ -177,32 +177,32 @@ def test_columns_are_counted_where_not_all_of_them_are_seen(tmp_path: Path) -> N
 def test_a_slice_is_asked_for_and_a_wrong_one_says_why(tmp_path: Path) -> None:
     array = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4)
 
-    async def flow(found: Bench) -> None:
-        await found.press("t", "s")
-        found.bench.prompt.input.value = ""
-        await found.type("[1, :, 3]")
-        assert _shown(found)[-1] == " [1,0,3]    15  19  23"
-        await found.press("s")
-        found.bench.prompt.input.value = ""
-        await found.type("[7]")
-        assert "dimension 0 has 2 elements, so 7 is out of range" in found.footer
-        assert _shown(found)[-1] == " [1,0,3]    15  19  23"
+    async def flow(bench: Bench) -> None:
+        await bench.press("t", "s")
+        bench.bench.prompt.input.value = ""
+        await bench.type("[1, :, 3]")
+        assert _shown(bench)[-1] == " [1,0,3]    15  19  23"
+        await bench.press("s")
+        bench.bench.prompt.input.value = ""
+        await bench.type("[7]")
+        assert "dimension 0 has 2 elements, so 7 is out of range" in bench.footer
+        assert _shown(bench)[-1] == " [1,0,3]    15  19  23"
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
 
 
 def test_a_row_that_is_half_a_list_changes_nothing(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("t", "2", "e")
-        found.bench.prompt.input.value = ""
-        await found.type("[1.5, 2")
-        assert "found the text [1.5, 2, which begins like JSON but is not" in found.footer
-        assert not len(found.session.history)
-        assert found.bench.prompt.is_asking
-        found.bench.prompt.input.value = ""
-        await found.type("[1.5, 2]")
-        await found.settle()
-        assert "1.5" in found.text
+    async def flow(bench: Bench) -> None:
+        await bench.press("t", "2", "e")
+        bench.bench.prompt.input.value = ""
+        await bench.type("[1.5, 2")
+        assert "found the text [1.5, 2, which begins like JSON but is not" in bench.footer
+        assert not len(bench.session.history)
+        assert bench.bench.prompt.is_asking
+        bench.bench.prompt.input.value = ""
+        await bench.type("[1.5, 2]")
+        await bench.settle()
+        assert "1.5" in bench.text
 
     run(saved(tmp_path / "m.onnx", _weights(numpy.zeros((3, 2), numpy.float32))), flow)
 
@@ -231,10 +231,10 @@ def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_full(tm
         onnx.load(path), tmp_path / "e.onnx", save_as_external_data=True, location="e.bin", size_threshold=0
     )  # fmt: skip
 
-    async def there(found: Bench) -> None:
-        await found.press("t")
-        assert "in e.bin" in _shown(found)[1]
-        assert _shown(found)[5].split()[:3] == ["[10]", "10", "11"]
+    async def there(bench: Bench) -> None:
+        await bench.press("t")
+        assert "in e.bin" in _shown(bench)[1]
+        assert _shown(bench)[5].split()[:3] == ["[10]", "10", "11"]
 
     async def gone(found: Bench) -> None:
         await found.press("t")
@@ -249,55 +249,55 @@ def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_full(tm
 def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) -> None:
     array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
 
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         def commands() -> str:
-            return found.session.history.made[-1].commands[0]
+            return bench.session.history.made[-1].commands[0]
 
-        prompt = found.bench.prompt
-        await found.press("t", "j", "l", "l", "e")
+        prompt = bench.bench.prompt
+        await bench.press("t", "j", "l", "l", "e")
         assert prompt.input.value == "6.0"
-        assert "[1,2] =" in found.text
+        assert "[1,2] =" in bench.text
         prompt.input.value = "0.5"
-        await found.press("enter")
+        await bench.press("enter")
         assert commands() == "set-tensor w 0.5 --at 1,2"
-        assert _shown(found)[-2] == " [1,:]     4    5  0.5    7"
-        await found.press("h", "h", "2", "e")
+        assert _shown(bench)[-2] == " [1,:]     4    5  0.5    7"
+        await bench.press("h", "h", "2", "e")
         assert prompt.input.value == "[4.0, 5.0]"
         prompt.input.value = "9"
-        await found.press("enter")
+        await bench.press("enter")
         assert commands() == "set-tensor w 9 --at 1,0:2"
-        await found.press("k", "9", "e")
+        await bench.press("k", "9", "e")
         assert prompt.input.value == "[0.0, 1.0, 2.0, 3.0]"
         prompt.input.value = "[1, 1, 1, 1]"
-        await found.press("enter")
+        await bench.press("enter")
         assert commands() == "set-tensor w '[1, 1, 1, 1]' --at 0,0:4"
-        assert len(found.session.history) == 3
-        await found.press("u", "u", "u")
-        assert not found.session.is_changed
-        await found.press("e", "enter")
-        assert not found.session.is_changed
-        await found.press("S")
-        assert "maximum" in found.text
+        assert len(bench.session.history) == 3
+        await bench.press("u", "u", "u")
+        assert not bench.session.is_changed
+        await bench.press("e", "enter")
+        assert not bench.session.is_changed
+        await bench.press("S")
+        assert "maximum" in bench.text
         # Keys still mean the value where the cursor was.
-        await found.press("e")
+        await bench.press("e")
         assert prompt.input.value == "0.0"
-        await found.press("escape")
+        await bench.press("escape")
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow, (120, 40))
 
 
 def test_values_that_do_not_fit_stay_in_the_prompt(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        prompt = found.bench.prompt
-        await found.press("t", "j", "4", "e")
+    async def flow(bench: Bench) -> None:
+        prompt = bench.bench.prompt
+        await bench.press("t", "j", "4", "e")
         for typed, reason in (("[1, 2, 3]", "expected int8[4]"), ("[1,", "expected JSON"), ("300", "int8")):
             prompt.input.value = typed
-            await found.press("enter")
-            assert reason in found.text
+            await bench.press("enter")
+            assert reason in bench.text
             assert (prompt.is_asking, prompt.input.value) == (True, typed)
         prompt.input.value = "7"
-        await found.press("enter")
-        assert found.session.history.made[-1].commands == ("set-tensor w 7 --at 1,0:4",)
+        await bench.press("enter")
+        assert bench.session.history.made[-1].commands == ("set-tensor w 7 --at 1,0:4",)
 
     run(saved(tmp_path / "m.onnx", _weights(numpy.arange(12, dtype=numpy.int8).reshape(3, 4))), flow, (120, 40))
 
@@ -319,15 +319,15 @@ def test_a_page_without_a_tensor_has_nothing_to_edit(tmp_path: Path) -> None:
 
 
 def test_the_cell_moves_over_all_columns_and_stands_out_alone(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("t", *"lllll")
-        page = found.bench.drawer.find(TensorPage)
+    async def flow(bench: Bench) -> None:
+        await bench.press("t", *"lllll")
+        page = bench.bench.drawer.find(TensorPage)
         assert (page.cell, page.column) == (5, 0)
-        line = found.bench.drawer.lines.rows.line(found.bench.drawer.lines.cursor, 78)
+        line = bench.bench.drawer.lines.rows.line(bench.bench.drawer.lines.cursor, 78)
         assert [span.text.strip() for span in line if span.style == "cell"] == ["5"]
-        await found.press("6", "0", "l")
+        await bench.press("6", "0", "l")
         assert (page.cell, page.column > 0) == (39, True)
-        await found.press("4", "0", "h")
+        await bench.press("4", "0", "h")
         assert (page.cell, page.column) == (0, 0)
 
     array = numpy.arange(120, dtype=numpy.float32).reshape(3, 40)
@@ -335,19 +335,19 @@ def test_the_cell_moves_over_all_columns_and_stands_out_alone(tmp_path: Path) ->
 
 
 def test_a_tensor_that_goes_says_so(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        found.bench.go("/graph/node/1")
-        await found.press("t")
-        page = found.bench.drawer.page
+    async def flow(bench: Bench) -> None:
+        bench.bench.go("/graph/node/1")
+        await bench.press("t")
+        page = bench.bench.drawer.page
         assert isinstance(page, TensorPage)
         assert page.ref is not None
-        found.bench.focus_pane("nodes")
-        await found.press(":")
-        await found.type("rewire @/graph/node/1 1 a")
-        await found.press(":")
-        await found.type("remove-unused")
-        if found.session.model.graph is not None and not found.session.model.graph.initializer:
-            assert "was removed" in _shown(found)[0]
+        bench.bench.focus_pane("nodes")
+        await bench.press(":")
+        await bench.type("rewire @/graph/node/1 1 a")
+        await bench.press(":")
+        await bench.type("remove-unused")
+        if bench.session.model.graph is not None and not bench.session.model.graph.initializer:
+            assert "was removed" in _shown(bench)[0]
 
     run(saved(tmp_path / "m.onnx", small()), flow)
 
@@ -356,15 +356,15 @@ def test_of_several_tensors_one_is_chosen(tmp_path: Path) -> None:
     model = model_of("""g (float[4] x) => (float[4] y)
     <float[4] one = {1, 2, 3, 4}, float[4] two = {5, 6, 7, 8}> { y = Sum(x, one, two) }""")
 
-    async def flow(found: Bench) -> None:
-        await found.press("t")
-        assert "Which tensor?" in found.text
-        await found.press("down", "enter")
-        assert _shown(found)[0].startswith(" two  float32[4]")
-        found.bench.focus_pane("nodes")
-        await found.press("t")
-        await found.press("end", "escape")
-        assert _shown(found)[0].startswith(" two ")
+    async def flow(bench: Bench) -> None:
+        await bench.press("t")
+        assert "Which tensor?" in bench.text
+        await bench.press("down", "enter")
+        assert _shown(bench)[0].startswith(" two  float32[4]")
+        bench.bench.focus_pane("nodes")
+        await bench.press("t")
+        await bench.press("end", "escape")
+        assert _shown(bench)[0].startswith(" two ")
 
     run(saved(tmp_path / "m.onnx", model), flow)
 
@@ -390,12 +390,12 @@ def test_sparse_constants_show_their_places(tmp_path: Path) -> None:
 
 
 def test_the_documentation_of_an_operator_is_wrapped_for_the_screen(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("g", "D")
-        assert isinstance(found.app.screen, TextScreen)
-        assert "Relu, since opset 14" in found.text
-        await found.press("q")
-        assert not isinstance(found.app.screen, TextScreen)
+    async def flow(bench: Bench) -> None:
+        await bench.press("g", "D")
+        assert isinstance(bench.app.screen, TextScreen)
+        assert "Relu, since opset 14" in bench.text
+        await bench.press("q")
+        assert not isinstance(bench.app.screen, TextScreen)
 
     run(saved(tmp_path / "m.onnx"), flow)
 
@@ -405,11 +405,11 @@ def test_a_function_documents_itself(tmp_path: Path) -> None:
     <domain: "local", opset_import: ["" : 20]>
     Block <alpha> (X) => (Y) { Y = LeakyRelu <alpha: float = @alpha> (X) }""")
 
-    async def flow(found: Bench) -> None:
-        await found.press("g", "D")
-        assert "local::Block, a function of the model" in found.text
-        assert "Y = local::Block(X)" in found.text
-        assert "alpha" in found.text
+    async def flow(bench: Bench) -> None:
+        await bench.press("g", "D")
+        assert "local::Block, a function of the model" in bench.text
+        assert "Y = local::Block(X)" in bench.text
+        assert "alpha" in bench.text
 
     run(saved(tmp_path / "m.onnx", model), flow)
 
@@ -426,14 +426,14 @@ def test_boxes_that_do_not_fit_into_the_window_are_counted_at_its_edge(tmp_path:
     takers = "\n".join(f"y{place} = Relu(a)" for place in range(30))
     model = model_of(f"g (float[N,4] x) => (float[N,4] y0) {{ a = Neg(x)\n {takers} }}")
 
-    async def flow(found: Bench) -> None:
-        await found.press("1", "M")
-        row = next(line.strip("│ ") for line in found.lines if "Relu]" in line)
+    async def flow(bench: Bench) -> None:
+        await bench.press("1", "M")
+        row = next(line.strip("│ ") for line in bench.lines if "Relu]" in line)
         parts = re.fullmatch(r"< (\d+) +((?:\[\d+ Relu\] +)+)(\d+) >", row)
         assert parts is not None
         assert int(parts[1]) + parts[2].count("[") + int(parts[3]) == 30
-        await found.press("j", *["l"] * 30)
-        row = next(line.strip("│ ") for line in found.lines if "Relu]" in line)
+        await bench.press("j", *["l"] * 30)
+        row = next(line.strip("│ ") for line in bench.lines if "Relu]" in line)
         assert row.startswith("< ")
         assert row.endswith("[30 Relu]")
 
@@ -462,62 +462,62 @@ def test_a_tensor_of_an_unknown_dtype_says_so(tmp_path: Path) -> None:
         ),
     )
 
-    async def flow(found: Bench) -> None:
-        await found.press("t")
-        assert "dtype(99)" in _shown(found)[0]
-        assert "cannot be read" in _shown(found)[2]
+    async def flow(bench: Bench) -> None:
+        await bench.press("t")
+        assert "dtype(99)" in _shown(bench)[0]
+        assert "cannot be read" in _shown(bench)[2]
 
     run(saved(tmp_path / "m.onnx", model), flow)
 
 
 def test_costs_are_a_column_until_the_model_changes(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("g", "n", "5")
-        rows = [found.bench.nodes.rows.line(place, 60) for place in range(5)]
+    async def flow(bench: Bench) -> None:
+        await bench.press("g", "n", "5")
+        rows = [bench.bench.nodes.rows.line(place, 60) for place in range(5)]
         lines = ["".join([span.text for span in row]) for row in rows]
         assert [line[-9:].strip() for line in lines if "Conv" in line or "Gemm" in line] == ["4.608 k", "1.28 k"]
         assert {len(line) for line in lines} == {60}
-        assert "MACs, N=2" in found.footer
-        await found.press(":")
-        await found.type("costs N=4")
-        assert "9.216 k" in found.text
-        await found.press(":")
-        await found.type("costs M=4")
-        assert 'no dimension "M"' in found.footer
-        await found.press(":")
-        await found.type("costs N=x")
-        assert "written as N=8" in found.footer
-        await found.press(":")
-        await found.type("set-attribute op:LeakyRelu alpha 0.5")
-        assert "9.216 k" not in found.text
+        assert "MACs, N=2" in bench.footer
+        await bench.press(":")
+        await bench.type("costs N=4")
+        assert "9.216 k" in bench.text
+        await bench.press(":")
+        await bench.type("costs M=4")
+        assert 'no dimension "M"' in bench.footer
+        await bench.press(":")
+        await bench.type("costs N=x")
+        assert "written as N=8" in bench.footer
+        await bench.press(":")
+        await bench.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert "9.216 k" not in bench.text
 
     onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
     run(tmp_path / "m.onnx", flow)
 
 
 def test_numbers_of_a_run_are_columns_and_the_cursor_goes_to_the_first_difference(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("g", "n", "1")
-        assert found.lines[1].split()[-4:] == ["ms", "min", "max", "mean"]
-        assert re.search(r"Relu .* [\d.]+ +0 +[\d.]+ +[\d.]+$", found.lines[2].rstrip("▁█ "))
-        assert "numbers of 4 nodes" in found.footer
-        await found.press(":")
-        await found.type("set-tensor w --at 3 9")
-        assert "mean" not in found.lines[1]
-        await found.press("g", "n", "3")
-        assert found.bench.here is not None
-        assert found.bench.here.node.op_type == "Add"
-        assert "diff" in found.lines[1]
-        assert "first node that differs" in found.footer
-        await found.press("M")
-        assert "colour: diff" in found.lines[0]
-        await found.press("escape", "g", "n", "5")
-        assert "MACs     diff" in found.lines[1]
-        await found.press("g", "n", "6")
-        assert "diff" not in found.lines[1]
-        await found.press(":")
-        await found.type("numbers nothing.npy")
-        assert "'nothing.npy' does not exist" in found.footer
-        found.session.discard()
+    async def flow(bench: Bench) -> None:
+        await bench.press("g", "n", "1")
+        assert bench.lines[1].split()[-4:] == ["ms", "min", "max", "mean"]
+        assert re.search(r"Relu .* [\d.]+ +0 +[\d.]+ +[\d.]+$", bench.lines[2].rstrip("▁█ "))
+        assert "numbers of 4 nodes" in bench.footer
+        await bench.press(":")
+        await bench.type("set-tensor w --at 3 9")
+        assert "mean" not in bench.lines[1]
+        await bench.press("g", "n", "3")
+        assert bench.bench.here is not None
+        assert bench.bench.here.node.op_type == "Add"
+        assert "diff" in bench.lines[1]
+        assert "first node that differs" in bench.footer
+        await bench.press("M")
+        assert "colour: diff" in bench.lines[0]
+        await bench.press("escape", "g", "n", "5")
+        assert "MACs     diff" in bench.lines[1]
+        await bench.press("g", "n", "6")
+        assert "diff" not in bench.lines[1]
+        await bench.press(":")
+        await bench.type("numbers nothing.npy")
+        assert "'nothing.npy' does not exist" in bench.footer
+        bench.session.discard()
 
     run(saved(tmp_path / "m.onnx"), flow, (80, 24))

@@ -68,20 +68,20 @@ def test_rows_of_a_filter_and_bare_rows_have_nothing_to_stand_out() -> None:
 
 
 def test_it_follows_the_cursor_and_the_edits(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        assert "┣─●" in found.lines[3]
-        await found.press("j")
-        assert "├─●" in found.lines[3]
-        assert "┣─●" in found.lines[4]
-        await found.press("G")
-        assert not any(each in found.text for each in "┃┣┗◉")
-        await found.press("g", "g")
-        assert "┣─●" in found.lines[3]
-        await found.press(":")
-        await found.type("delete-node . --bypass 0")
-        assert found.session.is_changed
-        await found.press("u")
-        assert "┣─●" in found.lines[3]
+    async def flow(bench: Bench) -> None:
+        assert "┣─●" in bench.lines[3]
+        await bench.press("j")
+        assert "├─●" in bench.lines[3]
+        assert "┣─●" in bench.lines[4]
+        await bench.press("G")
+        assert not any(each in bench.text for each in "┃┣┗◉")
+        await bench.press("g", "g")
+        assert "┣─●" in bench.lines[3]
+        await bench.press(":")
+        await bench.type("delete-node . --bypass 0")
+        assert bench.session.is_changed
+        await bench.press("u")
+        assert "┣─●" in bench.lines[3]
 
     run_small(path, flow)
 
@@ -89,9 +89,9 @@ def test_it_follows_the_cursor_and_the_edits(path: Path) -> None:
 def test_only_the_column_of_the_lane_is_drawn_when_the_cursor_rests(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         drawn: list[Region] = []
-        nodes = found.bench.nodes
+        nodes = bench.bench.nodes
         refresh = LineList.refresh
 
         def spy(self: LineList, *regions: Region, **more: Any) -> LineList:
@@ -100,9 +100,9 @@ def test_only_the_column_of_the_lane_is_drawn_when_the_cursor_rests(
             return refresh(self, *regions, **more)
 
         monkeypatch.setattr(LineList, "refresh", spy)
-        found.bench.show_details()
+        bench.bench.show_details()
         assert not drawn
-        await found.press("j")
+        await bench.press("j")
         assert {region.width for region in drawn if region.width < 10} == {1}
         assert sum(region.height for region in drawn if region.width > 1) <= 2
 

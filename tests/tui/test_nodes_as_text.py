@@ -88,10 +88,10 @@ def node(operator: str, made: str, *taken: str) -> Tree:
     return {"op_type": operator, "output": [made], "input": list(taken)}
 
 
-async def chosen(found: Bench, *, pressed: Sequence[str] = ("j", "v", "j", "j", "V")) -> None:
+async def chosen(bench: Bench, *, pressed: Sequence[str] = ("j", "v", "j", "j", "V")) -> None:
     """Selects nodes 1, 2 and 3, and opens the editor."""
-    await found.press(*pressed)
-    await found.press("E")
+    await bench.press(*pressed)
+    await bench.press("E")
 
 
 TYPED = """g (float[2,3,4] x) => (float[4,3,2] y) <float[4,2,3] t, float[4,2,3] r> {
@@ -109,16 +109,16 @@ def test_types_follow_a_node_that_is_edited_as_text(path: Path, edited: Callable
 
     edited(turn)
 
-    async def flow(found: Bench) -> None:
-        await found.press("E")
-        assert "Make this change?" in found.text
-        await found.press("y")
-        graph = found.session.model.graph
+    async def flow(bench: Bench) -> None:
+        await bench.press("E")
+        assert "Make this change?" in bench.text
+        await bench.press("y")
+        graph = bench.session.model.graph
         assert graph is not None
         types = {each.name: format_type(each.type) for each in (*graph.value_info, *graph.output) if each.type}
         assert types == {"t": "float32[2,3,4]", "r": "float32[2,3,4]", "y": "float32[2,4,3]"}
-        await found.press("u")
-        assert found.session.model == onnxjson.load(path)
+        await bench.press("u")
+        assert bench.session.model == onnxjson.load(path)
 
     run(path, flow)
 
@@ -145,18 +145,18 @@ def test_nodes_that_follow_each_other_are_replaced_as_one_range(
 ) -> None:
     seen = edited(ranged(change))
 
-    async def flow(found: Bench) -> None:
-        before = bytes_of(found.session.model)
-        await chosen(found)
+    async def flow(bench: Bench) -> None:
+        before = bytes_of(bench.session.model)
+        await chosen(bench)
         assert keys(seen[0]) == ["/graph/node/1-3"]
         assert [each["op_type"] for each in seen[0]["/graph/node/1-3"]] == ["Neg", "Abs", "Exp"]
-        assert "Make this change?" in found.text
-        assert ("It adds 1 new error" in found.text) == bool(errors)
-        await found.press("y")
-        assert operators(found.session.model) == expected
-        assert len(found.session.history) == 1
-        await found.press("u")
-        assert bytes_of(found.session.model) == before
+        assert "Make this change?" in bench.text
+        assert ("It adds 1 new error" in bench.text) == bool(errors)
+        await bench.press("y")
+        assert operators(bench.session.model) == expected
+        assert len(bench.session.history) == 1
+        await bench.press("u")
+        assert bytes_of(bench.session.model) == before
 
     run(path, flow)
 
@@ -164,13 +164,13 @@ def test_nodes_that_follow_each_other_are_replaced_as_one_range(
 def test_nodes_with_a_gap_between_them_are_a_block_for_each_run(path: Path, edited: Callable[..., list[Tree]]) -> None:
     seen = edited(lambda tree: tree["/graph/node/0-1"].reverse())
 
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         # In the order in which they stand, not in that in which they were selected.
-        await chosen(found, pressed=("G", "v", "g", "g", "j", "v", "k", "v"))
+        await chosen(bench, pressed=("G", "v", "g", "g", "j", "v", "k", "v"))
         assert keys(seen[0]) == ["/graph/node/0-1", "/graph/node/4"]
         assert seen[0]["/graph/node/4"]["op_type"] == "Tanh"
-        await found.press("y")
-        assert operators(found.session.model) == ["Neg", "Relu", "Abs", "Exp", "Tanh"]
+        await bench.press("y")
+        assert operators(bench.session.model) == ["Neg", "Relu", "Abs", "Exp", "Tanh"]
 
     run(path, flow)
 
@@ -185,14 +185,14 @@ def test_nodes_of_two_graphs_are_a_block_for_each(path: Path, edited: Callable[.
 
     seen = edited(turn)
 
-    async def flow(found: Bench) -> None:
-        await found.press("v")
-        assert found.bench.go(inner.replace("0-1", "0"))
-        await found.press("v", "j", "v", "E")
+    async def flow(bench: Bench) -> None:
+        await bench.press("v")
+        assert bench.bench.go(inner.replace("0-1", "0"))
+        await bench.press("v", "j", "v", "E")
         assert keys(seen[0]) == ["/graph/node/0", inner]
-        await found.press("y")
-        assert operators(found.session.model) == ["Floor", "If"]
-        scope = next(each for each in found.session.index.scopes if "then_branch" in each.address)
+        await bench.press("y")
+        assert operators(bench.session.model) == ["Floor", "If"]
+        scope = next(each for each in bench.session.index.scopes if "then_branch" in each.address)
         assert [each.op_type for each in scope.graph.node] == ["Sin"]
 
     run(path, flow)
@@ -203,13 +203,13 @@ def test_a_range_in_a_subgraph_is_one_block(path: Path, edited: Callable[..., li
     inner = "/graph/node/1/attribute/then_branch/g/node/0-1"
     seen = edited(ranged(lambda nodes: [nodes[0], node("Cos", "r", "s"), dict(nodes[1], input=["r"])], inner))
 
-    async def flow(found: Bench) -> None:
-        assert found.bench.go(inner.replace("0-1", "0"))
-        await found.settle()
-        await found.press("2", "v", "E")
+    async def flow(bench: Bench) -> None:
+        assert bench.bench.go(inner.replace("0-1", "0"))
+        await bench.settle()
+        await bench.press("2", "v", "E")
         assert keys(seen[0]) == [inner]
-        await found.press("y")
-        scope = next(each for each in found.session.index.scopes if "then_branch" in each.address)
+        await bench.press("y")
+        scope = next(each for each in bench.session.index.scopes if "then_branch" in each.address)
         assert [each.op_type for each in scope.graph.node] == ["Neg", "Cos", "Abs"]
 
     run(path, flow)
@@ -226,15 +226,15 @@ def test_a_mistake_in_a_range_opens_the_editor_again_with_what_was_typed(
 
     seen = edited(lambda tree: json.dumps(tree).replace('"Abs"', "broken"), mend)
 
-    async def flow(found: Bench) -> None:
-        await chosen(found)
-        assert "The text has 1 mistake" in found.text
-        assert operators(found.session.model)[2] == "Abs"
-        await found.press("enter")
+    async def flow(bench: Bench) -> None:
+        await chosen(bench)
+        assert "The text has 1 mistake" in bench.text
+        assert operators(bench.session.model)[2] == "Abs"
+        await bench.press("enter")
         assert len(seen) == 2
         assert "broken" in typed[0]
-        await found.press("y")
-        assert operators(found.session.model) == ["Relu", "Neg", "Sin", "Exp", "Tanh"]
+        await bench.press("y")
+        assert operators(bench.session.model) == ["Relu", "Neg", "Sin", "Exp", "Tanh"]
 
     run(path, flow)
 
@@ -242,16 +242,16 @@ def test_a_mistake_in_a_range_opens_the_editor_again_with_what_was_typed(
 def test_a_range_that_was_kept_is_taken_up_with_its_place(path: Path, edited: Callable[..., list[Tree]]) -> None:
     seen = edited(ranged(lambda nodes: [node("Sin", "d", "a")]), ranged(lambda nodes: nodes))
 
-    async def flow(found: Bench) -> None:
-        await chosen(found)
-        await found.press("k")
-        assert operators(found.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
-        await found.press("E")
-        assert "/graph/node/1-3" in found.text
-        await found.press("enter")
+    async def flow(bench: Bench) -> None:
+        await chosen(bench)
+        await bench.press("k")
+        assert operators(bench.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
+        await bench.press("E")
+        assert "/graph/node/1-3" in bench.text
+        await bench.press("enter")
         assert len(seen) == 2
-        await found.press("y")
-        assert operators(found.session.model) == ["Relu", "Sin", "Tanh"]
+        await bench.press("y")
+        assert operators(bench.session.model) == ["Relu", "Sin", "Tanh"]
 
     run(path, flow)
 
@@ -261,13 +261,13 @@ def renamed(tree: Tree) -> None:
     tree["/graph/node/2"]["op_type"] = "Sin"
 
 
-async def kept_text(found: Bench) -> None:
+async def kept_text(bench: Bench) -> None:
     """Edits node 2, and keeps the text."""
-    await found.press("2", "G", "E")
+    await bench.press("2", "G", "E")
     # Keys typed before the editor opens are dropped.
-    await until(found, lambda: found.app.screen is not found.bench)
-    await found.press("k")
-    assert operators(found.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
+    await until(bench, lambda: bench.app.screen is not bench.bench)
+    await bench.press("k")
+    assert operators(bench.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
 
 
 async def taken_up(found: Bench) -> None:
@@ -277,17 +277,17 @@ async def taken_up(found: Bench) -> None:
 def test_a_kept_text_follows_its_node_to_where_it_stands_now(path: Path, edited: Callable[..., list[Tree]]) -> None:
     seen = edited(renamed, lambda tree: None)
 
-    async def flow(found: Bench) -> None:
-        await kept_text(found)
-        await found.press("g", "g", "j", "d", "enter")
-        assert operators(found.session.model) == ["Relu", "Abs", "Exp", "Tanh"]
-        await taken_up(found)
-        assert "Abs c" in found.text
-        assert re.search(r"seconds? ago  /graph/node/2", found.text)
-        await found.press("enter")
-        assert "/graph/node/2 in the text is now /graph/node/1" in found.text
-        await found.press("y")
-        assert operators(found.session.model) == ["Relu", "Sin", "Exp", "Tanh"]
+    async def flow(bench: Bench) -> None:
+        await kept_text(bench)
+        await bench.press("g", "g", "j", "d", "enter")
+        assert operators(bench.session.model) == ["Relu", "Abs", "Exp", "Tanh"]
+        await taken_up(bench)
+        assert "Abs c" in bench.text
+        assert re.search(r"seconds? ago  /graph/node/2", bench.text)
+        await bench.press("enter")
+        assert "/graph/node/2 in the text is now /graph/node/1" in bench.text
+        await bench.press("y")
+        assert operators(bench.session.model) == ["Relu", "Sin", "Exp", "Tanh"]
         assert len(seen) == 2
 
     run(path, flow)
@@ -298,18 +298,18 @@ def test_a_kept_text_is_put_over_no_other_node_where_its_own_is_gone(
 ) -> None:
     seen = edited(renamed)
 
-    async def flow(found: Bench) -> None:
-        await kept_text(found)
-        await found.press("d", "enter")
-        assert operators(found.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
-        await taken_up(found)
-        await found.press("enter")
-        assert "the node of this text moved or changed" in found.footer
+    async def flow(bench: Bench) -> None:
+        await kept_text(bench)
+        await bench.press("d", "enter")
+        assert operators(bench.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
+        await taken_up(bench)
+        await bench.press("enter")
+        assert "the node of this text moved or changed" in bench.footer
         assert len(seen) == 1
-        assert operators(found.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
-        await found.press("u")
-        await taken_up(found)
-        assert "Abs c" in found.text
+        assert operators(bench.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
+        await bench.press("u")
+        await taken_up(bench)
+        assert "Abs c" in bench.text
 
     run(path, flow)
 
@@ -319,14 +319,14 @@ def test_a_kept_range_between_whose_nodes_another_stands_now_is_refused(
 ) -> None:
     seen = edited(ranged(lambda nodes: [node("Sin", "d", "a")]))
 
-    async def flow(found: Bench) -> None:
-        await chosen(found)
-        await found.press("k", "escape", ":")
-        await found.type("add-node Floor --input b --output extra --insert")
-        assert operators(found.session.model) == ["Relu", "Neg", "Floor", "Abs", "Exp", "Tanh"]
-        await taken_up(found)
-        await found.press("enter")
-        assert "they are no longer adjacent" in found.footer
+    async def flow(bench: Bench) -> None:
+        await chosen(bench)
+        await bench.press("k", "escape", ":")
+        await bench.type("add-node Floor --input b --output extra --insert")
+        assert operators(bench.session.model) == ["Relu", "Neg", "Floor", "Abs", "Exp", "Tanh"]
+        await taken_up(bench)
+        await bench.press("enter")
+        assert "they are no longer adjacent" in bench.footer
         assert len(seen) == 1
 
     run(path, flow)
@@ -341,16 +341,16 @@ def test_a_text_of_a_subgraph_follows_the_node_that_owns_it(path: Path, edited: 
 
     edited(turn, lambda tree: None)
 
-    async def flow(found: Bench) -> None:
-        assert found.bench.go(inner)
-        await found.settle()
-        await found.press("E")
-        await found.press("k", "-", "g", "g", "d")
-        await found.settle()
-        await taken_up(found)
-        await found.press("enter", "y")
-        assert operators(found.session.model) == ["Relu", "If"]
-        scope = next(each for each in found.session.index.scopes if "then_branch" in each.address)
+    async def flow(bench: Bench) -> None:
+        assert bench.bench.go(inner)
+        await bench.settle()
+        await bench.press("E")
+        await bench.press("k", "-", "g", "g", "d")
+        await bench.settle()
+        await taken_up(bench)
+        await bench.press("enter", "y")
+        assert operators(bench.session.model) == ["Relu", "If"]
+        scope = next(each for each in bench.session.index.scopes if "then_branch" in each.address)
         assert [each.op_type for each in scope.graph.node] == ["Floor", "Abs"]
 
     run(path, flow)
@@ -361,14 +361,14 @@ def test_only_what_changed_is_shown_however_the_editor_breaks_the_lines(
 ) -> None:
     edited(lambda tree: json.dumps(tree, indent=4).replace('"Neg"', '"Sin"'))
 
-    async def flow(found: Bench) -> None:
-        await chosen(found)
-        shown = [line.strip(" │▌|") for line in found.lines]
+    async def flow(bench: Bench) -> None:
+        await chosen(bench)
+        shown = [line.strip(" │▌|") for line in bench.lines]
         assert [line for line in shown if line.startswith(("-", "+")) and '"' in line] == [
             '-  {"op_type": "Neg", "output": ["b"],',
             '+  {"op_type": "Sin", "output": ["b"],',
         ]
-        assert "//" not in found.text
+        assert "//" not in bench.text
 
     run(path, flow)
 
@@ -390,15 +390,15 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
 
     monkeypatch.setattr(terminal, "edit_file", edit)
 
-    async def flow(found: Bench) -> None:
-        await found.press("E")
-        await found.press("e")
+    async def flow(bench: Bench) -> None:
+        await bench.press("E")
+        await bench.press("e")
         gone = "the editor removed the text" if is_removed else "the text is empty"
-        assert f"{gone}; the model is unchanged, and E opens your previous text again" in found.footer
-        await taken_up(found)
-        await found.press("enter", "y")
+        assert f"{gone}; the model is unchanged, and E opens your previous text again" in bench.footer
+        await taken_up(bench)
+        await bench.press("enter", "y")
         assert '"Sin"' in turns[2]
-        assert operators(found.session.model)[0] == "Sin"
+        assert operators(bench.session.model)[0] == "Sin"
 
     run(path, flow)
 
@@ -406,10 +406,10 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
 def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "edit_file", lambda app, draft, place=None: draft.unlink())
 
-    async def flow(found: Bench) -> None:
-        await found.press("E")
-        assert "the editor removed the text, so the model is unchanged" in found.footer
-        await taken_up(found)
-        assert "no draft:" not in found.text
+    async def flow(bench: Bench) -> None:
+        await bench.press("E")
+        assert "the editor removed the text, so the model is unchanged" in bench.footer
+        await taken_up(bench)
+        assert "no draft:" not in bench.text
 
     run(path, flow)

@@ -121,8 +121,8 @@ def test_a_text_with_mistakes_opens_on_them_with_their_places(folder: Path) -> N
 
 def test_a_file_that_was_mended_meanwhile_is_opened_by_reading_it_again(folder: Path) -> None:
     path = saved(folder / "m.onnx")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-3])
+    content = path.read_bytes()
+    path.write_bytes(content[:-3])
     first, _ = first_screen((str(path),), readonly=False, terminal=TERMINAL)
     app = WorkbenchApp(first, TERMINAL)
 
@@ -130,7 +130,7 @@ def test_a_file_that_was_mended_meanwhile_is_opened_by_reading_it_again(folder: 
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause(0.2)
             assert "is not a model" in text_of(app.screen)
-            path.write_bytes(whole)
+            path.write_bytes(content)
             await pilot.press("r")
             await pilot.pause(0.5)
             assert isinstance(app.screen, Workbench)

@@ -40,11 +40,11 @@ def turned(model: Model, field: str) -> Model:
 )
 def test_names_replace_addresses_where_they_are_unique(edit: Edit, meant: str) -> None:
     model = model_of(MODEL)
-    found = portable(model, edit)
-    assert getattr(found, "tensor", None) == meant or getattr(found, "node", None) == meant
-    assert "@" not in repr(found)
+    portable_script = portable(model, edit)
+    assert getattr(portable_script, "tensor", None) == meant or getattr(portable_script, "node", None) == meant
+    assert "@" not in repr(portable_script)
     other = turned(model, "initializer")
-    assert {each.name: each for each in edits.apply(other, found).graph.initializer} == {  # type: ignore[union-attr]
+    assert {each.name: each for each in edits.apply(other, portable_script).graph.initializer} == {  # type: ignore[union-attr]
         each.name: each
         for each in edits.apply(model, edit).graph.initializer  # type: ignore[union-attr]
     }
@@ -56,29 +56,30 @@ def test_an_element_without_a_name_of_its_own_has_a_digest_and_another_one_is_re
     bare = (replace(nodes.node[0], output=("",)), replace(nodes.node[1], output=("",)), nodes.node[2])
     model = replace(model_of(MODEL), graph=replace(nodes, node=bare))
     edit = edits.SetDoc(text="here", node="@/graph/node/1")
-    found = portable(model, edit)
-    assert isinstance(found, edits.SetDoc)
-    assert found.node is not None
-    assert found.node.startswith("@/graph/node/1#")
-    assert portable(model, found) == found
-    assert edits.apply(model, found) == edits.apply(model, edit)
-    with pytest.raises(SelectorError, match="another element"):
-        edits.apply(turned(model, "node"), found)
+    portable_script = portable(model, edit)
+    assert isinstance(portable_script, edits.SetDoc)
+    assert portable_script.node is not None
+    assert portable_script.node.startswith("@/graph/node/1#")
+    assert portable(model, portable_script) == portable_script
+    assert edits.apply(model, portable_script) == edits.apply(model, edit)
+    with pytest.raises(SelectorError, match="no longer the element"):
+        edits.apply(turned(model, "node"), portable_script)
 
 
 def test_a_graph_is_that_of_its_node_whatever_is_inside() -> None:
     model = model_of(INNER)
-    found = portable(
+    portable_script = portable(
         model, edits.Rename(kind="tensor", from_="t1", to="t2", within="/graph/node/0/attribute/then_branch/g")
     )
-    assert isinstance(found, edits.Rename)
-    edited = edits.apply(model, found)
+    assert isinstance(portable_script, edits.Rename)
+    edited = edits.apply(model, portable_script)
     assert (
-        edits.apply(edited, edits.AddNode(op_type="Relu", input=("x",), output=("z",), graph=_graph(found))) != edited
+        edits.apply(edited, edits.AddNode(op_type="Relu", input=("x",), output=("z",), graph=_graph(portable_script)))
+        != edited
     )
     shifted = edits.apply(model, edits.AddNode(op_type="Neg", input=("x",), output=("first",)))
     with pytest.raises(SelectorError):
-        edits.apply(shifted, found)
+        edits.apply(shifted, portable_script)
 
 
 def _graph(edit: edits.Rename) -> str:

@@ -9,18 +9,18 @@ from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 
 
-def _is_seen(found: Bench) -> bool:
+def _is_seen(bench: Bench) -> bool:
     """Whether the node under the cursor is on the screen, and nothing over it."""
-    nodes = found.bench.nodes
-    shown = found.lines[nodes.region.y + nodes.cursor - nodes.scroll_offset.y]
-    here = found.bench.here
+    nodes = bench.bench.nodes
+    shown = bench.lines[nodes.region.y + nodes.cursor - nodes.scroll_offset.y]
+    here = bench.bench.here
     return here is not None and shown.strip().startswith(f"{here.position} ")
 
 
 def test_the_panes_stay_as_they_are_when_something_is_asked(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j")
-        before = found.bench.nodes.region
+    async def flow(bench: Bench) -> None:
+        await bench.press("j")
+        before = bench.bench.nodes.region
         drawn: list[int] = []
         real = LineList.render_line
 
@@ -29,8 +29,8 @@ def test_the_panes_stay_as_they_are_when_something_is_asked(tmp_path: Path) -> N
             return real(lines, y)
 
         with mock.patch.object(LineList, "render_line", counted):
-            await found.press(":")
-        assert found.bench.nodes.region == before
+            await bench.press(":")
+        assert bench.bench.nodes.region == before
         # The row of the cursor, which is not in the focus any more, and what the prompt covers.
         assert len(drawn) <= 6, drawn
 
@@ -38,71 +38,71 @@ def test_the_panes_stay_as_they_are_when_something_is_asked(tmp_path: Path) -> N
 
 
 def test_the_cursor_is_seen_while_something_is_asked_on_the_last_row_too(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("Z", "G", ":")
-        assert found.bench.nodes.cursor == 99
-        assert _is_seen(found)
-        await found.press("escape")
-        assert _is_seen(found)
-        await found.press("g", "g", "2", "1", "j", "/")
-        assert _is_seen(found)
+    async def flow(bench: Bench) -> None:
+        await bench.press("Z", "G", ":")
+        assert bench.bench.nodes.cursor == 99
+        assert _is_seen(bench)
+        await bench.press("escape")
+        assert _is_seen(bench)
+        await bench.press("g", "g", "2", "1", "j", "/")
+        assert _is_seen(bench)
 
     run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
 
 
 def test_the_cursor_is_seen_after_a_filter_was_given_up(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("Z", "G", "f", "z", "e", "r", "escape")
-        await found.press("f", *"op:Relu", "escape")
-        assert found.bench.nodes.cursor == 99
-        assert _is_seen(found)
+    async def flow(bench: Bench) -> None:
+        await bench.press("Z", "G", "f", "z", "e", "r", "escape")
+        await bench.press("f", *"op:Relu", "escape")
+        assert bench.bench.nodes.cursor == 99
+        assert _is_seen(bench)
 
     run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
 
 
 def test_the_prompt_stands_above_a_message_of_several_lines(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        found.bench.say("a long message " * 12)
-        await found.settle()
-        assert found.lines[-4].startswith(":")
-        assert "a long message" in found.lines[-3]
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        bench.bench.say("a long message " * 12)
+        await bench.settle()
+        assert bench.lines[-4].startswith(":")
+        assert "a long message" in bench.lines[-3]
 
     run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
 
 
 def test_what_tab_offers_is_found_in_a_thread_for_a_big_model_and_dropped_for_who_types_on(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         with mock.patch("onnxjson_tui.shell.graph_screen.BIG", 10):
-            await found.press("f", *"op:Re", "tab")
-            assert found.bench.prompt.input.value == "op:Relu"
-            found.bench.prompt.input.value = "op:So"
-            await found.pilot.pause()
-            found.bench.prompt._next_offer(1)
-            found.bench.prompt.input.value = "op:Sof"
-            await found.settle()
-            assert found.bench.prompt.input.value == "op:Sof"
+            await bench.press("f", *"op:Re", "tab")
+            assert bench.bench.prompt.input.value == "op:Relu"
+            bench.bench.prompt.input.value = "op:So"
+            await bench.pilot.pause()
+            bench.bench.prompt._next_offer(1)
+            bench.bench.prompt.input.value = "op:Sof"
+            await bench.settle()
+            assert bench.bench.prompt.input.value == "op:Sof"
 
     run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
 
 
 def test_the_inspector_of_a_big_model_waits_until_its_names_are_known(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         with mock.patch("onnxjson_tui.shell.graph_screen.BIG", 10):
-            await found.press("Z", "j", "j", ":")
-            await found.type("delete-node . --bypass 0")
-            scope = found.bench.scope
+            await bench.press("Z", "j", "j", ":")
+            await bench.type("delete-node . --bypass 0")
+            scope = bench.bench.scope
             assert scope is not None
             assert scope.knows_names
-            here = found.bench.here
+            here = bench.bench.here
             assert here is not None
             assert "in 0 " in "".join(
-                span.text for number in range(8) for span in found.bench.inspector.rows.line(number, 60)
+                span.text for number in range(8) for span in bench.bench.inspector.rows.line(number, 60)
             )
-            await found.press("u")
+            await bench.press("u")
             assert len(scope.graph.node) == 99
-            assert found.bench.scope is not None
-            assert len(found.bench.scope.graph.node) == 100
-            assert len(found.bench.inspector.rows) > 3
+            assert bench.bench.scope is not None
+            assert len(bench.bench.scope.graph.node) == 100
+            assert len(bench.bench.inspector.rows) > 3
 
     run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)

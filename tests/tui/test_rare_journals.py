@@ -81,26 +81,26 @@ def test_a_thread_syncs_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_edit_that_this_version_does_not_know_is_told_by_its_step(tmp_path: Path) -> None:
     step = StepLine(patch="", edits=('{"edit": "of-the-future"}',), title="a new edit")
-    found = abandoned(tmp_path, Line(step=step), Line(step=replace(step, title="", edits=())))
-    assert found.commands == ("a new edit", "")
-    assert found.script()[1] == ("a new edit", "a step")
-    assert not found.is_saved_in(random_model(random.Random(1)))
-    found.release()
-    found.release()
+    drafts = abandoned(tmp_path, Line(step=step), Line(step=replace(step, title="", edits=())))
+    assert drafts.commands == ("a new edit", "")
+    assert drafts.script()[1] == ("a new edit", "a step")
+    assert not drafts.is_saved_in(random_model(random.Random(1)))
+    drafts.release()
+    drafts.release()
 
 
 def test_a_journal_is_not_replayed_on_another_time_if_it_has_no_hash(tmp_path: Path) -> None:
     model = saved(tmp_path / "m.onnx", random_model(random.Random(1)))
-    found = abandoned(tmp_path)
+    drafts = abandoned(tmp_path)
     with opened(model) as session:
         identity = session.opened.identity
-        found.header = replace(
+        drafts.header = replace(
             HEADER, version=onnxjson.__version__, size=identity.size, mtime_ns=identity.mtime_ns, sha256=None
         )
-        assert found.why_not(identity) == ""
-        found.header = replace(found.header, mtime_ns=0)
-        assert "was changed afterwards" in found.why_not(identity)
-    found.discard()
+        assert drafts.why_not(identity) == ""
+        drafts.header = replace(drafts.header, mtime_ns=0)
+        assert "was changed afterwards" in drafts.why_not(identity)
+    drafts.discard()
 
 
 def test_steps_that_do_not_fit_end_the_replay_with_their_number(tmp_path: Path) -> None:
@@ -121,12 +121,12 @@ def test_steps_that_write_files_and_payloads_of_the_model_are_found(tmp_path: Pa
         apart={"0" * 64: 3},
         has_files=True,
     )
-    found = abandoned(tmp_path, Line(step=step))
-    replayed = found.replay(model)
+    drafts = abandoned(tmp_path, Line(step=step))
+    replayed = drafts.replay(model)
     assert not replayed.trouble
     assert replayed.model == changed
     assert replayed.made[0].files == {}
-    found.release()
+    drafts.release()
 
 
 def test_only_payloads_of_the_hash_are_found() -> None:

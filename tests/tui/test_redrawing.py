@@ -54,38 +54,38 @@ def test_lanes_are_found_again_where_they_differ(tmp_path: Path, edit: edits.Edi
 
 def test_undo_draws_only_the_line_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    async def flow(found: Bench) -> None:
-        found.bench.preview(
-            lambda: found.session.preview(edits.Rename(kind="node", from_="/one/second", to="/two/second")),
-            found.bench.accept,
+    async def flow(bench: Bench) -> None:
+        bench.bench.preview(
+            lambda: bench.session.preview(edits.Rename(kind="node", from_="/one/second", to="/two/second")),
+            bench.bench.accept,
         )
-        await found.settle()
-        assert "/two/second" in found.text
+        await bench.settle()
+        assert "/two/second" in bench.text
         lines: list[int] = []
-        real = found.bench.nodes.refresh_line
+        real = bench.bench.nodes.refresh_line
 
         def refresh_line(y: int) -> None:
             lines.append(y)
             real(y)
 
-        monkeypatch.setattr(found.bench.nodes, "refresh_line", refresh_line)
-        await found.press("u")
+        monkeypatch.setattr(bench.bench.nodes, "refresh_line", refresh_line)
+        await bench.press("u")
         assert lines == [1]
-        assert "/two/second" not in found.text.partition("undone")[0]
+        assert "/two/second" not in bench.text.partition("undone")[0]
 
     run(saved(tmp_path / "m.onnx", scoped()), flow)
 
 
 def test_keys_that_begin_something_are_shown_when_the_person_waits(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("1")
-        await found.pilot.pause(AWAITS + 0.05)
-        assert found.lines[-1].rstrip().endswith(" 1")
-        await found.press("2")
-        await found.pilot.pause(AWAITS + 0.05)
-        assert found.lines[-1].rstrip().endswith(" 12")
-        await found.press("escape")
-        assert found.lines[-1].rstrip().endswith("? keys")
+    async def flow(bench: Bench) -> None:
+        await bench.press("1")
+        await bench.pilot.pause(AWAITS + 0.05)
+        assert bench.lines[-1].rstrip().endswith(" 1")
+        await bench.press("2")
+        await bench.pilot.pause(AWAITS + 0.05)
+        assert bench.lines[-1].rstrip().endswith(" 12")
+        await bench.press("escape")
+        assert bench.lines[-1].rstrip().endswith("? keys")
 
     run(saved(tmp_path / "m.onnx", scoped()), flow)
 
@@ -109,24 +109,24 @@ def test_undo_of_a_step_in_another_graph_shows_that_graph(tmp_path: Path, size: 
         rows = found.bench.nodes.rows
         return ["".join([span.text for span in rows.line(number, 60)]) for number in range(len(rows))]
 
-    async def flow(found: Bench) -> None:
-        outer = await listed(found)
-        await found.press(*pressed(keys), "enter")
-        inner = await listed(found)
+    async def flow(bench: Bench) -> None:
+        outer = await listed(bench)
+        await bench.press(*pressed(keys), "enter")
+        inner = await listed(bench)
         assert (len(outer), len(inner)) == (4, 2)
         # A comment moves no nodes, so that a list of the same graph is only looked at again.
-        await found.press("j", ":")
-        await found.type("set-doc inner --node .")
-        await found.press("-", "j", ":")
-        await found.type("set-doc outer --node .")
-        await found.press("g", "g", "j", "g", "s", "enter", "u")
-        assert found.bench.scope is found.session.index.scopes[0]
-        assert len(await listed(found)) == 4
-        await found.press("u")
+        await bench.press("j", ":")
+        await bench.type("set-doc inner --node .")
+        await bench.press("-", "j", ":")
+        await bench.type("set-doc outer --node .")
+        await bench.press("g", "g", "j", "g", "s", "enter", "u")
+        assert bench.bench.scope is bench.session.index.scopes[0]
+        assert len(await listed(bench)) == 4
+        await bench.press("u")
         # What is under the cursor stands out, so the lanes may have other characters.
-        assert [each.split()[2:] for each in await listed(found)] == [each.split()[2:] for each in inner]
-        await found.press("g", "g", "G")
-        assert found.bench.here is not None
-        assert found.bench.here.node.op_type == "LeakyRelu"
+        assert [each.split()[2:] for each in await listed(bench)] == [each.split()[2:] for each in inner]
+        await bench.press("g", "g", "G")
+        assert bench.bench.here is not None
+        assert bench.bench.here.node.op_type == "LeakyRelu"
 
     run(saved(tmp_path / "m.onnx", model_of(INNER)), flow, size)

@@ -151,28 +151,28 @@ def test_marks_come_with_an_edit_and_go_with_undo_and_save(
 ) -> None:
     monkeypatch.setattr("onnxjson_tui.shell.graph_screen.BIG", most)
 
-    async def flow(found: Bench) -> None:
-        assert shown(found) == "    "
-        await found.press(":")
-        await found.type("set-attribute op:LeakyRelu alpha 0.5")
-        assert shown(found) == "  ~ "
-        await found.press("v")
-        await found.press("u")
-        assert shown(found) == "    "
-        await found.press("ctrl+r")
-        assert shown(found) == "  ~ "
-        await found.press(":")
-        await found.type("delete-node op:Relu --bypass 0")
-        assert shown(found) == "~~~"
-        await found.press("u")
-        assert shown(found) == "  ~ "
-        await found.press("ctrl+s")
-        assert "read back and compared" in " ".join(found.text.split())
-        assert shown(found) == "    "
-        await found.press("u")
-        assert shown(found) == "  ~ "
-        await found.press("ctrl+r")
-        assert shown(found) == "    "
+    async def flow(bench: Bench) -> None:
+        assert shown(bench) == "    "
+        await bench.press(":")
+        await bench.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert shown(bench) == "  ~ "
+        await bench.press("v")
+        await bench.press("u")
+        assert shown(bench) == "    "
+        await bench.press("ctrl+r")
+        assert shown(bench) == "  ~ "
+        await bench.press(":")
+        await bench.type("delete-node op:Relu --bypass 0")
+        assert shown(bench) == "~~~"
+        await bench.press("u")
+        assert shown(bench) == "  ~ "
+        await bench.press("ctrl+s")
+        assert "read back and compared" in " ".join(bench.text.split())
+        assert shown(bench) == "    "
+        await bench.press("u")
+        assert shown(bench) == "  ~ "
+        await bench.press("ctrl+r")
+        assert shown(bench) == "    "
 
     run_small(path, flow)
 
@@ -180,36 +180,36 @@ def test_marks_come_with_an_edit_and_go_with_undo_and_save(
 def test_marks_are_seen_in_a_filter_and_in_a_graph_of_a_node(path: Path) -> None:
     saved(path, model_of(INNER))
 
-    async def flow(found: Bench) -> None:
-        assert found.bench.go("/graph/node/1/attribute/then_branch/g/node/1")
-        await found.settle()
-        await found.press(":")
-        await found.type("set-attribute . alpha 0.5")
-        assert shown(found) == " ~"
-        await found.press("-")
-        assert shown(found) == " ~"
-        await found.press("f")
-        await found.type("op:If")
-        assert shown(found) == "~"
+    async def flow(bench: Bench) -> None:
+        assert bench.bench.go("/graph/node/1/attribute/then_branch/g/node/1")
+        await bench.settle()
+        await bench.press(":")
+        await bench.type("set-attribute . alpha 0.5")
+        assert shown(bench) == " ~"
+        await bench.press("-")
+        assert shown(bench) == " ~"
+        await bench.press("f")
+        await bench.type("op:If")
+        assert shown(bench) == "~"
 
     run_small(path, flow)
 
 
 def test_the_inspector_says_what_was_saved(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         for command in (
             "@/graph/node/2", "set-attribute . alpha 0.25", "set-attribute . alpha 0.5", "rewire . 0 x",
             "set-name . mine",
         ):  # fmt: skip
-            await found.press(":")
-            await found.type(command)
-        await found.settle()
-        assert "alpha 0.5  (was missing)" in found.text
-        assert "(was b)" in found.text
-        assert "mine  (was none)" in found.text
-        await found.press("u", "u", "u", "u")
-        await found.settle()
-        assert "(was " not in found.text
+            await bench.press(":")
+            await bench.type(command)
+        await bench.settle()
+        assert "alpha 0.5  (was missing)" in bench.text
+        assert "(was b)" in bench.text
+        assert "mine  (was none)" in bench.text
+        await bench.press("u", "u", "u", "u")
+        await bench.settle()
+        assert "(was " not in bench.text
 
     run(saved(tmp_path / "m.onnx"), flow)
 
@@ -217,33 +217,33 @@ def test_the_inspector_says_what_was_saved(tmp_path: Path) -> None:
 def test_the_inspector_says_which_attributes_are_gone(tmp_path: Path) -> None:
     text = "g (float[4] x) => (float[4] y) { y = LeakyRelu<alpha = 0.25>(x) }"
 
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("remove-attribute . alpha")
-        await found.settle()
-        assert "removed: alpha 0.25" in found.text
-        await found.press("u")
-        await found.settle()
-        assert "removed" not in found.text
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("remove-attribute . alpha")
+        await bench.settle()
+        assert "removed: alpha 0.25" in bench.text
+        await bench.press("u")
+        await bench.settle()
+        assert "removed" not in bench.text
 
     run(saved(tmp_path / "m.onnx", model_of(text)), flow)
 
 
 def test_braces_stop_at_every_mark(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         for command in ("@/graph/node/1", "set-doc far --node .", "@/graph/node/3", "set-doc farther --node ."):
-            await found.press(":")
-            await found.type(command)
+            await bench.press(":")
+            await bench.type(command)
         places = []
         for _ in range(3):
-            await found.press("}")
-            await found.settle()
-            assert found.bench.here is not None
-            places.append(found.bench.here.position)
+            await bench.press("}")
+            await bench.settle()
+            assert bench.bench.here is not None
+            places.append(bench.bench.here.position)
         assert places == [1, 3, 1]
-        await found.press("{")
-        await found.settle()
-        back = found.bench.here
+        await bench.press("{")
+        await bench.settle()
+        back = bench.bench.here
         assert back is not None
         assert back.position == 3
 
@@ -259,16 +259,16 @@ def test_nodes_that_all_have_other_names_are_changed_and_not_new(tmp_path: Path)
 
 
 def test_the_inspector_says_what_else_is_another(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         for command in ("@/graph/node/1", "replace-node . Mul", "set-doc why --node ."):
-            await found.press(":")
-            await found.type(command)
-        await found.settle()
-        assert "Mul  (was Add)" in found.text
-        assert "why  (was none)" in found.text
-        await found.press("u", "u", ":")
-        await found.type("rename tensor . total")
-        await found.settle()
-        assert "(was b)" in found.text
+            await bench.press(":")
+            await bench.type(command)
+        await bench.settle()
+        assert "Mul  (was Add)" in bench.text
+        assert "why  (was none)" in bench.text
+        await bench.press("u", "u", ":")
+        await bench.type("rename tensor . total")
+        await bench.settle()
+        assert "(was b)" in bench.text
 
     run(saved(tmp_path / "m.onnx"), flow)

@@ -39,22 +39,22 @@ def test_an_edit_without_memory_changes_nothing_and_is_no_internal_error(
 ) -> None:
     monkeypatch.setattr(Session, "preview", failing(error))
 
-    async def flow(found: Bench) -> None:
-        await found.press(":")
-        await found.type("set-metadata k v")
-        assert found.footer == "not enough memory; nothing was changed"
-        assert not found.session.is_changed
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("set-metadata k v")
+        assert bench.footer == "not enough memory; nothing was changed"
+        assert not bench.session.is_changed
 
     run(path, flow)
 
 
 def test_work_without_a_thread_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def flow(found: Bench) -> None:
+    async def flow(bench: Bench) -> None:
         monkeypatch.setattr(threading.Thread, "start", failing(RuntimeError("can't start new thread")))
-        found.bench.jobs.start("work", "working", lambda: 0, print)
-        await found.pilot.pause(0.1)
-        assert not found.bench.jobs.running
-        assert "not enough memory" in found.footer
+        bench.bench.jobs.start("work", "working", lambda: 0, print)
+        await bench.pilot.pause(0.1)
+        assert not bench.bench.jobs.running
+        assert "not enough memory" in bench.footer
         monkeypatch.undo()
 
     run(path, flow)

@@ -81,10 +81,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
     if os.geteuid() == 0:
         # Where Debian's server drops its privileges; a service makes it, which is not running here.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    found = Server(folder)
-    yield found
-    found.process.terminate()
-    found.process.wait()
+    server = Server(folder)
+    yield server
+    server.process.terminate()
+    server.process.wait()
 
 
 def test_a_line_that_drops_in_the_middle_of_an_edit_loses_nothing(
@@ -122,7 +122,7 @@ def test_a_line_that_drops_in_the_middle_of_an_edit_loses_nothing(
 def _ended(model: Path) -> int:
     """How many journals nobody holds any more."""
     with opened(model) as session:
-        found = session.recoverable()
-        for journal in found:
+        recoverable = session.recoverable()
+        for journal in recoverable:
             journal.release()
-        return len(found)
+        return len(recoverable)

@@ -65,12 +65,12 @@ def _count(selector: str, count: int) -> Done:
     return is_found
 
 
-def _same_elsewhere(found: Bench) -> bool:
+def _same_elsewhere(bench: Bench) -> bool:
     """Whether the exported script does the same to a copy of the model."""
     if not Path("edits.json").exists():
         return False
     other = onnxjson.apply(onnxjson.load("m.onnx"), Script.load(Path("edits.json")).edits)
-    return not diff_models(found.session.model, other).events
+    return not diff_models(bench.session.model, other).events
 
 
 JOBS: Final = (

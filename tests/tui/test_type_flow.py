@@ -9,51 +9,51 @@ from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 
 
-async def until(found: Bench, is_reached: Callable[[], object]) -> None:
+async def until(bench: Bench, is_reached: Callable[[], object]) -> None:
     """Wait for the inference, which runs in a process."""
     for _ in range(400):
-        await found.pilot.pause(0.02)
+        await bench.pilot.pause(0.02)
         if is_reached():
             return
-    raise AssertionError("\n".join(found.lines))
+    raise AssertionError("\n".join(bench.lines))
 
 
 def test_the_list_shows_types_and_the_breaking_node_while_a_value_is_typed(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("e", "enter", "ctrl+u", *"[2,1,0]")
-        await until(found, lambda: "it would break a node" in "\n".join(found.lines))
-        text = "\n".join(found.lines)
+    async def flow(bench: Bench) -> None:
+        await bench.press("e", "enter", "ctrl+u", *"[2,1,0]")
+        await until(bench, lambda: "it would break a node" in "\n".join(bench.lines))
+        text = "\n".join(bench.lines)
         assert "-> [64,16,1]" in text
         assert "! Incomp" in text
-        await found.press("escape")
-        await until(found, lambda: "->" not in "\n".join(found.lines))
-        assert not found.session.is_changed
+        await bench.press("escape")
+        await until(bench, lambda: "->" not in "\n".join(bench.lines))
+        assert not bench.session.is_changed
 
     run_small(saved(tmp_path / "m.onnx", model_of(CHAIN)), flow)
 
 
 def test_types_have_the_place_of_numbers(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(*":numbers", "space", *"random", "enter")
-        await until(found, lambda: "numbers of" in found.text)
-        await found.press("e", "enter", *"[0,1,2]")
-        await until(found, lambda: "-> [1,16,64]" in found.text)
+    async def flow(bench: Bench) -> None:
+        await bench.press(*":numbers", "space", *"random", "enter")
+        await until(bench, lambda: "numbers of" in bench.text)
+        await bench.press("e", "enter", *"[0,1,2]")
+        await until(bench, lambda: "-> [1,16,64]" in bench.text)
 
     run_small(saved(tmp_path / "m.onnx", model_of(CHAIN)), flow)
 
 
 def test_a_form_shows_the_same_and_nothing_stays_after_it(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press(*":edit-form", "space", *"set-attribute", "enter")
+    async def flow(bench: Bench) -> None:
+        await bench.press(*":edit-form", "space", *"set-attribute", "enter")
         # The node has one attribute, which the form begins with.
-        await found.press("ctrl+u", *"[0,1,2]")
-        await until(found, lambda: "0 f32[1,64,16] -> [1,16,64]" in "\n".join(found.lines))
-        assert found.session.places.flow["/graph/node/2"][1]
-        await found.press("ctrl+u", *"[0,2,1]")
-        await until(found, lambda: not found.session.places.flow)
-        await found.press("ctrl+u", *"[0,1,2]")
-        await until(found, lambda: found.session.places.flow)
-        await found.press("escape", "d")
-        await until(found, lambda: not found.session.places.flow)
+        await bench.press("ctrl+u", *"[0,1,2]")
+        await until(bench, lambda: "0 f32[1,64,16] -> [1,16,64]" in "\n".join(bench.lines))
+        assert bench.session.places.flow["/graph/node/2"][1]
+        await bench.press("ctrl+u", *"[0,2,1]")
+        await until(bench, lambda: not bench.session.places.flow)
+        await bench.press("ctrl+u", *"[0,1,2]")
+        await until(bench, lambda: bench.session.places.flow)
+        await bench.press("escape", "d")
+        await until(bench, lambda: not bench.session.places.flow)
 
     run_small(saved(tmp_path / "m.onnx", model_of(CHAIN)), flow)

@@ -37,7 +37,10 @@ def test_the_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert Path("copy.onnx").exists()
 
 
-@pytest.mark.skipif(not version("textual").startswith(TEXTUAL), reason=f"the pictures are those of Textual {TEXTUAL}")
+@pytest.mark.skipif(
+    not version("textual").startswith(TEXTUAL),
+    reason=f"pictures of Textual {TEXTUAL}; others draw differently",
+)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: path_of(story).stem)
 def test_the_picture_of_the_page_is_what_is_seen(story: Story) -> None:
     path = path_of(story)

@@ -110,7 +110,7 @@ class _Owners:
         if (kind, position) not in self._refused:
             self._refused.add((kind, position))
             if count > 1:
-                message = f"{count} elements of the kind {kind} have the name {shown}"
+                message = f'{count} elements of the kind {kind} have the name "{visible(owner)}"'
                 hint = "write the metadata inside its element, as metadata_props"
                 self._context.error(place, "ambiguous-owner", message, hint)
             else:
@@ -177,8 +177,9 @@ def _message(orphans: Sequence[_Orphan]) -> str:
     count = sum(len(each.entries) for each in orphans)
     names = [(each.kind.replace("node", "node that produces"), visible(each.owner)) for each in orphans]
     what = listed([f'the {kind} "{name}"' for kind, name in names], word="and")
+    belong = "belongs" if count == 1 else "belong"
     verb = "does" if len(orphans) == 1 else "do"
-    return f"{counted(count, 'line')} of metadata {'is' if count == 1 else 'are'} about {what}, which {verb} not exist"
+    return f"{counted(count, 'line')} of metadata {belong} to {what}, which {verb} not exist"
 
 
 def _them(orphans: Sequence[_Orphan]) -> str:

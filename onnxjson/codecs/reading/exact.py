@@ -110,7 +110,7 @@ def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.I
         except ElementError as error:
             _report_integer(error.found, tree, place, context, kind)
     else:
-        context.wrong_type(tree, place, "a whole number")
+        context.wrong_type(tree, place, "an integer")
     return None
 
 
@@ -121,9 +121,9 @@ def _report_integer(shown: str, tree: float | str, place: Place, context: Contex
         return
     is_whole = isinstance(tree, int) or (isinstance(tree, float) and tree.is_integer())
     if not is_whole and not (isinstance(tree, str) and tree.removeprefix("-").isdecimal()):
-        context.wrong_type(tree, place, "a whole number")
+        context.wrong_type(tree, place, "an integer")
     elif isinstance(tree, float) and whole(tree) is None:
-        hint = "write whole numbers beyond 2^53 as digits in quotes"
+        hint = "write integers beyond 2^53 as digits in quotes"
         context.error(place, "bad-number", f"{shown} may have lost digits", hint)
     else:
         low, high = _INTEGERS[kind]

@@ -26,8 +26,8 @@ TAGS: Final[dict[str, int]] = {
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH = 1, 2, 3, 4, 5
 _FLOATS, _INTS, _STRINGS = 6, 7, 8
 _FITS: Final = {
-    _FLOAT: "a number", _INT: "a whole number", _STRING: "a string", _TENSOR: "a tensor", _GRAPH: "a graph",
-    _FLOATS: "a list of numbers", _INTS: "a list of whole numbers", _STRINGS: "a list of strings",
+    _FLOAT: "a number", _INT: "an integer", _STRING: "a string", _TENSOR: "a tensor", _GRAPH: "a graph",
+    _FLOATS: "a list of numbers", _INTS: "a list of integers", _STRINGS: "a list of strings",
     9: "a list of tensors", 10: "a list of graphs", 11: "a sparse tensor", 12: "a list of sparse tensors", 13: "a type",
     14: "a list of types",
 }  # fmt: skip

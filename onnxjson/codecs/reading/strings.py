@@ -132,7 +132,7 @@ def read_by_sha256(tree: Tree, place: Place, context: Context) -> Data | None:
         context.wrong_type(sha256, place.at("sha256"), "the sha256 of the bytes, 64 digits and letters a to f")
         return None
     if type(length) is not int or not 0 <= length < 2**63:
-        context.error(place, "missing-key", "the number of bytes is missing", 'add "bytes", a whole number')
+        context.error(place, "missing-key", "the number of bytes is missing", 'add "bytes", an integer')
         return None
     return payload_of(sha256, length, place, context)
 

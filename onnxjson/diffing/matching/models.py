@@ -171,15 +171,10 @@ class _Aligner:
         outer: Callable[[str], int],
         other: Scope | None = None,
     ) -> Columns:
-        children: dict[int, list[Scope]] = {}
-        for child in scope.children:
-            if child.owner is not None:
-                children.setdefault(child.owner.position, []).append(child)
-
         def subgraphs(node: Node, position: int) -> tuple[Callable[[Graph], Hashable], tuple[str, ...]]:
             captured: dict[str, None] = {}
             keys: dict[int, Hashable] = {}
-            for child in children[position]:
+            for child in scope.bodies[position]:
                 keys[id(child.graph)], names = self._graph_key(side, child)
                 captured.update(dict.fromkeys(names))
             return (lambda graph: keys[id(graph)]), tuple(captured)

@@ -49,7 +49,8 @@ from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
 from onnxjson.optimizing.passes.declaration import WRITTEN, Pass
 from onnxjson.running.light_model import input_for, with_inputs
-from onnxjson.storage.external_files import APART, external_paths, in_own_file, internalize
+from onnxjson.storage.external_files import APART, in_own_file, internalize
+from onnxjson.storage.named_files import external_paths
 from onnxjson.storage.weights import require_whole
 
 VISIBLE = 32 << 20
@@ -242,7 +243,7 @@ class Substituted:
         if wrong:
             name = visible(wrong[0].name or "")
             where = ("it is big and not an initializer of the main graph" if is_external(wrong[0])
-                     else "an earlier pass made it, and it is read when it is written; run that pass last")  # fmt: skip
+                     else "an earlier pass creates it only when the result is written; run that pass last")  # fmt: skip
             raise PassError(f'cannot read the constant "{name}": {where}')
         if self._inputs:
             size = sum(map(stored_bytes, self._inputs.values()))

@@ -62,7 +62,7 @@ class Option(NamedTuple):
 
     name: str
     type: str
-    """Accepted values in words: "true or false", "a whole number from 1"."""
+    """Accepted values in words: "true or false", "an integer from 1"."""
     description: str
     required: bool
     default: Any

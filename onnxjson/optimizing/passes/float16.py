@@ -152,8 +152,8 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
 class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     """Convert float32 to float16, with Cast around operators that do not support it.
 
-    Weights too small or too large for float16 become its smallest or largest number. The error of each output is
-    measured with every float16 value rounded, as an accelerator rounds it.
+    Weights too small or too large for float16 become the smallest or largest float16 number. The error of each output
+    is measured with every float16 value rounded, as an accelerator rounds it.
     """
 
     packages: ClassVar = ("onnxruntime",)
@@ -175,7 +175,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         self._check_names(model)
         large = large_constants(proto_of(model))
         if large:
-            remark(f"beyond float16, and reduced where a float16 node consumes it: {described(large)}")
+            remark(f"beyond float16, so reduced for float16 nodes: {described(large)}")
         return convert(
             model,
             self.block_nodes,
@@ -252,9 +252,9 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
         """Return the nodes that need float32, if some can be float16; `large` are values that float16 does not hold."""
         count = len(search.names)
         if not search.is_close(frozenset(range(count))):
-            why = "even with all nodes in float32 the outputs are too far off"
+            why = "the outputs exceed the tolerance even with all nodes in float32"
         elif not search.is_promising():
-            why = f"nothing was converted: alone in float16, each of {_PROBES} nodes spread over the model is too much"
+            why = f"nothing was converted: each of {_PROBES} sampled nodes alone in float16 exceeds the tolerance"
         else:
             found = minimal(count, search.is_close, self.evaluations, search.touching(large))
             if found is not None and len(found.items) < count:
@@ -363,7 +363,7 @@ def _report(settled: Found, search: _Search) -> None:
     share = f"{count:,} of {len(search.names):,} nodes stay float32"
     ran = f"{search.runs:,} model{'s' * (search.runs != 1)} run to find them"
     if not settled.is_minimal:
-        ran += "; the search ended before each was shown to be needed"
+        ran += "; the search ended before it tested whether each is needed"
     elif count:
         ran += "; none of them can be omitted"
     remark(f"{share}; {ran}")

@@ -61,14 +61,14 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         Role("file"),
         about(
             "Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
-            "If all arrays of a .npz have one more dimension than the inputs, the first dimension is that of samples."
+            "If all arrays of a .npz have one more dimension than the inputs, the first dimension counts samples."
         ),
     ] = ()
     samples: Annotated[int, about("Number of sets of random inputs.", ge=1)] = SAMPLES
     seed: Annotated[int, about("Seed of random inputs.", ge=0)] = 0
     dims: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
-        about("Sizes of open dimensions, by name; others get sizes that the model accepts."),
+        about("Sizes of dynamic dimensions, by name; others get sizes that the model accepts."),
     ] = msgspec.field(default_factory=dict)
 
     def reads(self) -> tuple[str, ...]:

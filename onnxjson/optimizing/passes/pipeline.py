@@ -364,7 +364,7 @@ class Pipeline:
         if reason := step.subject.available():
             raise PassError(f"{_label(name)} cannot be used: {reason}", name)
         if step.subject.evaluates_texts and not self._trust and (lacking := missing()):
-            what = f"it evaluates texts of the model, and {lacking[0]}; --trust accepts that"
+            what = f"it evaluates text from the model, and {lacking[0]}; --trust accepts that"
             raise PassError(f"{_label(name)} did not run: {what}", name)
 
     def _check_size(self, size: int, name: str, printed: str = "") -> None:
@@ -405,7 +405,7 @@ def _stage(answer: PassAnswer, before: Stage, given: Substituted, name: str) -> 
         if data and model.graph is None:
             what = "returned a model without a graph"
         elif twice is not None:
-            what = f"returned what looks like two models: {twice} occurs twice"
+            what = f"returned what looks like two models: {twice} appears twice"
         elif given.is_needed:
             return stage_of(given.read(model))
     except PassError as error:

@@ -139,7 +139,7 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
 class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
     """Quantize weights and activations to integers, in ranges calibrated on samples.
 
-    Random samples calibrate ranges of random values; real ones in data give a smaller error.
+    Random samples give ranges for random values; real samples in `data` give a smaller error.
     """
 
     needs_constants: ClassVar = "it runs the model on samples"
@@ -180,7 +180,8 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
 
 class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="quantize-weights"):
-    """Quantize the constant weights of MatMul to 2, 4 or 8 bits, with a scale for each block; activations stay.
+    """Quantize the constant weights of MatMul to 2, 4 or 8 bits, with a scale for each block; activations stay
+    unchanged.
 
     The result has MatMulNBits, an operator of onnxruntime. No input values are needed, only to measure the error.
     """
@@ -195,11 +196,11 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
             "hqq: half-quadratic, which needs torch."
         ),
     ] = "blocks"
-    bits: Annotated[int, about("Bits of a weight: 2, 4 or 8; rtn has 4.", ge=2, le=8)] = 4
+    bits: Annotated[int, about("Bits of a weight: 2, 4 or 8; 4 for rtn.", ge=2, le=8)] = 4
     block_size: Annotated[int, about("Number of weights with one scale, a power of 2.", ge=16)] = 32
     symmetric: Annotated[bool, about("Omit zero points.")] = True
     accuracy_level: Annotated[
-        int, about("Precision of inputs at least: 1 float32, 2 float16, 3 bfloat16, 4 int8.", ge=0, le=4)
+        int, about("Minimum precision of inputs: 1 float32, 2 float16, 3 bfloat16, 4 int8.", ge=0, le=4)
     ] = 0
     format: Annotated[
         Literal["qoperator", "qdq"],

@@ -139,4 +139,4 @@ def _in_a_text(name: str, tree: dict[str, Any]) -> str:
     if part and len(tree) > 1:
         return f"write {write_value({'pass': kind, str(NAMES[kind].part): [part]})} with its options"
     text = name if len(tree) == 1 else f"{name}{{option=value}}"
-    return f"write it as a text, {write_value(text)}"
+    return f"write it as a string, {write_value(text)}"

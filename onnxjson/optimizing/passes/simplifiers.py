@@ -75,9 +75,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     )
     unused_outputs: Annotated[tuple[str, ...], about("Outputs to remove.")] = ()
     large_tensor: Annotated[str, about("Do not fold nodes with larger outputs, such as 10KB.", min_length=1)] = "1.5GB"
-    check: Annotated[
-        int, about("Number of random inputs with which to check that the outputs stay the same.", ge=0)
-    ] = 0
+    check: Annotated[int, about("Number of random inputs for a check that outputs stay the same.", ge=0)] = 0
     check_rtol: Annotated[float, about("Relative tolerance of check.", ge=0)] = 1e-4
     check_atol: Annotated[float, about("Absolute tolerance of check.", ge=0)] = 1e-5
     check_shapes: Annotated[
@@ -90,7 +88,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         bool, about("Treat initializers as constants; otherwise, nothing is folded into them.")
     ] = True
     weights_are_inputs: Annotated[
-        bool, about("Also keep initializers that are inputs as inputs, which callers may replace.")
+        bool, about("Keep initializers that are also inputs as inputs, which callers may replace.")
     ] = False
     opset: Annotated[int | None, about("Convert to this version of the operator set first.", ge=1)] = None
     keep_stamps: Annotated[bool, about("Keep the metadata that onnxsim adds about its own run.")] = False
@@ -133,7 +131,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         if other := {each.name for each in simplified.graph.input} - {
             each.name for each in proto_of(model).graph.input
         }:
-            raise ValueError(f"its result has another input than the model: {', '.join(sorted(other))}")
+            raise ValueError(f"its result and the model have different inputs: {', '.join(sorted(other))}")
         for entry in () if self.keep_stamps else list(simplified.metadata_props):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
                 simplified.metadata_props.remove(entry)

@@ -72,7 +72,7 @@ def _guard(parser: ModuleType) -> None:
     def stringify(text: str, *arguments: Any, **options: Any) -> Any:
         if not is_arithmetic(text):
             # sympy converts it to its own error, SympifyError.
-            raise SyntaxError(f"a text of the model is not evaluated: {text[:200]!r}")
+            raise SyntaxError(f"text from the model is not evaluated: {text[:200]!r}")
         return original(text, *arguments, **options)
 
     stringify.is_guarded = True  # type: ignore[attr-defined]

@@ -85,7 +85,7 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
     multi_head_attention: Annotated[bool, about("Use MultiHeadAttention instead of Attention.")] = False
     channels_first: Annotated[bool, about("GroupNorm is channels-first (unet, vae, clip).")] = False
     attention_mask: Annotated[
-        Literal["default", "index", "raw", "none"], about("Form of attention masks: lengths, raw masks, or none.")
+        Literal["default", "index", "raw", "none"], about("Kind of attention masks: lengths, raw masks, or none.")
     ] = "default"
     input_int32: Annotated[bool, about("Convert int64 inputs to int32.")] = False
 

@@ -78,11 +78,11 @@ def test_expansion_counts_nodes_of_subgraphs_and_functions_that_call_themselves_
 
 def test_expansion_counts_nodes_of_subgraphs_in_a_file(tmp_path: Path) -> None:
     calls(tmp_path, 3)
-    made = ModelProto.FromString((tmp_path / "a.onnx").read_bytes())
-    call = made.graph.node.pop()
-    made.graph.node.add(op_type="If").attribute.add(name="then_branch").g.node.append(call)
-    made.graph.node.add(op_type="Many").attribute.add(name="graphs").graphs.add().node.append(call)
-    (tmp_path / "b.onnx").write_bytes(made.SerializeToString())
+    model = ModelProto.FromString((tmp_path / "a.onnx").read_bytes())
+    call = model.graph.node.pop()
+    model.graph.node.add(op_type="If").attribute.add(name="then_branch").g.node.append(call)
+    model.graph.node.add(op_type="Many").attribute.add(name="graphs").graphs.add().node.append(call)
+    (tmp_path / "b.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(expansion.ExpansionError, match="expand to 32 nodes, more than the limit of 31"):
         expansion.refuse_expansion(str(tmp_path / "b.onnx"), 31)
 
@@ -102,7 +102,7 @@ def test_a_run_beyond_its_limit_of_memory_names_the_limit(tmp_path: Path, monkey
     next(case for case in CASES if case.name == "run: twice as long n times").write(tmp_path, 26)
     result = run("run", "a.onnx")
     assert result.exit_code == 76
-    assert "it needs more than the limit of memory (--memory)" in result.stderr
+    assert "it needs more memory than the limit (--memory)" in result.stderr
     assert run("run", "a.onnx", "--memory", "3G").exit_code == 0
 
 

@@ -163,38 +163,38 @@ def tensors(rng: Random) -> Files:
                 tensor.string_data.extend([rng.choice((b"", b"\xff", b"a"))] * rng.randrange(6))
             case 4:
                 tensor.int64_data.extend([rng.choice((0, -(2**63)))] * rng.randrange(6))
-    made = cases.model([helper.make_node("Add", ["x", "w"], ["y"], name="n")])
-    base = made.SerializeToString()
+    model = cases.model([helper.make_node("Add", ["x", "w"], ["y"], name="n")])
+    base = model.SerializeToString()
     if rng.random() < 0.3:
-        made.graph.sparse_initializer.add(values=tensor, dims=[2**40])
+        model.graph.sparse_initializer.add(values=tensor, dims=[2**40])
     else:
-        made.graph.initializer.append(tensor)
-    return {"a.onnx": made.SerializeToString(), "b.onnx": base, "base.onnx": base}
+        model.graph.initializer.append(tensor)
+    return {"a.onnx": model.SerializeToString(), "b.onnx": base, "base.onnx": base}
 
 
 def external(rng: Random) -> Files:
     """A constant in another file, or what claims to be one."""
-    made = cases.model([helper.make_node("Add", ["x", "w"], ["y"], name="n")])
-    base = made.SerializeToString()
-    tensor = made.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=TensorProto.EXTERNAL)
+    model = cases.model([helper.make_node("Add", ["x", "w"], ["y"], name="n")])
+    base = model.SerializeToString()
+    tensor = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value=rng.choice(LOCATIONS))
     for key in ("offset", "length", "checksum", "location", "__class__"):
         if rng.random() < 0.3:
             tensor.external_data.add(key=key, value=rng.choice(NUMBERS))
-    return {"a.onnx": made.SerializeToString(), "base.onnx": base, "w.bin": bytes(8)}
+    return {"a.onnx": model.SerializeToString(), "base.onnx": base, "w.bin": bytes(8)}
 
 
 def named(rng: Random) -> Files:
     """A model in which everything has a hostile name."""
     one, other, third = (rng.choice(NAMES).encode("utf-8", "replace").decode() for _ in range(3))
     node = helper.make_node(rng.choice(("Relu", third)), [one], [other], name=third, doc_string=one)
-    made = cases.model([node], inputs=[one], outputs=[other])
-    made.graph.name = made.producer_name = other
-    made.metadata_props.add(key=third, value=one)
-    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = third
-    base = made.SerializeToString()
-    made.graph.node[0].op_type = "Abs"
-    return {"a.onnx": base, "b.onnx": made.SerializeToString(), "base.onnx": base}
+    model = cases.model([node], inputs=[one], outputs=[other])
+    model.graph.name = model.producer_name = other
+    model.metadata_props.add(key=third, value=one)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = third
+    base = model.SerializeToString()
+    model.graph.node[0].op_type = "Abs"
+    return {"a.onnx": base, "b.onnx": model.SerializeToString(), "base.onnx": base}
 
 
 def written(rng: Random) -> Files:

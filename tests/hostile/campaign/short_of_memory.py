@@ -126,12 +126,12 @@ def _edited(path: Path, more: int) -> str:
 def _recovered(path: Path, is_made: bool) -> str:
     """What is wrong with what the next session recovers."""
     with opened(path) as session:
-        found = session.recoverable()
-        for journal in found:
+        recoverable = session.recoverable()
+        for journal in recoverable:
             session.recover(journal)
         keys = {each.key for each in session.model.metadata_props}
         model = bytes_of(session.model)
         session.discard()
     if "first" not in keys:
-        return f"{len(found)} journals without the first edit"
+        return f"{len(recoverable)} journals without the first edit"
     return "the second edit is lost" if is_made and len(model) < 8 * NUMBERS else ""

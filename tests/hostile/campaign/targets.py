@@ -129,16 +129,16 @@ def resolver(data: bytes) -> None:
 def patch(data: bytes) -> None:
     """A patch that is read is written as the same; where it applies, its inverse leads back."""
     try:
-        found = Patch.loads(data)
+        patch = Patch.loads(data)
     except OnnxJsonError:
         return
-    assert Patch.loads(found.dumps()) == found
+    assert Patch.loads(patch.dumps()) == patch
     for model in (small(), base()):
         try:
-            after = found.apply(model)
+            after = patch.apply(model)
         except OnnxJsonError:
             continue
-        assert message_bytes(found.invert().apply(after)) == message_bytes(model)
+        assert message_bytes(patch.invert().apply(after)) == message_bytes(model)
         assert message_bytes(Patch.between(model, after).apply(model)) == message_bytes(after)
 
 

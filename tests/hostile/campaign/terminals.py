@@ -57,13 +57,15 @@ def planted(payload: str) -> dict[str, bytes]:
         text = payload.encode("utf-8", "replace").decode()
         node = helper.make_node(operator, [text], [f"v{text}"], name=text, doc_string=text, domain="")
         other = helper.make_node(text, [f"v{text}"], [f"y{text}"], name=f"{text}2", domain=text, **{f"a{text}": text})
-        made: ModelProto = model([node, other], inputs=[text], outputs=[f"y{text}"])
-        made.opset_import.add(domain=text, version=1)
-        made.graph.name = made.producer_name = made.producer_version = made.domain = made.graph.doc_string = text
-        made.metadata_props.add(key=text, value=f"{text}{operator}")
-        made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = text
-        made.graph.initializer.add(name=f"w{text}", data_type=1, dims=[1], raw_data=bytes(4), doc_string=text)
-        found[f"{file}.onnx"] = made.SerializeToString()
+        model_proto: ModelProto = model([node, other], inputs=[text], outputs=[f"y{text}"])
+        model_proto.opset_import.add(domain=text, version=1)
+        model_proto.graph.name = model_proto.producer_name = model_proto.producer_version = model_proto.domain = (
+            model_proto.graph.doc_string
+        ) = text
+        model_proto.metadata_props.add(key=text, value=f"{text}{operator}")
+        model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = text
+        model_proto.graph.initializer.add(name=f"w{text}", data_type=1, dims=[1], raw_data=bytes(4), doc_string=text)
+        found[f"{file}.onnx"] = model_proto.SerializeToString()
     found["broken.onnx.json"] = f'{{"{payload}": {payload}'.encode("utf-8", "surrogateescape")
     return found
 

@@ -21,7 +21,7 @@ SHARES: list[tuple[Callable[[int, int], Iterator[Outcome]], int]] = [
 @pytest.mark.parametrize(("part", "count"), SHARES, ids=lambda value: getattr(value, "__name__", ""))
 def test_nothing_is_wrong_in_a_share(part: Callable[[int, int], Iterator[Outcome]], count: int) -> None:
     if part in (faults, killed_calls) and not has_strace():
-        pytest.skip("there is no strace")
+        pytest.skip("strace is not installed")
     outcomes = list(part(count, 0))
     assert len(outcomes) >= count / 2
     assert [f"{each.name}: {each.problem}" for each in outcomes if each.problem] == []

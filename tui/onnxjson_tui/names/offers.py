@@ -386,13 +386,13 @@ class _Ranking:
 
     def _rank(self, kind: Type | None, dtype: int | None) -> int:
         """Return how well a type matches that of the current value; 0 is best."""
-        now = self._type_now
+        current = self._type_now
         if self._dtype_now is not None and dtype is not None and dtype != self._dtype_now:
             return 5
-        if now is not None and kind is not None:
-            if kind == now:
+        if current is not None and kind is not None:
+            if kind == current:
                 return 0
-            return 1 if refine_type(kind, now) is not None else 4
+            return 1 if refine_type(kind, current) is not None else 4
         return 2 if dtype is not None and dtype == self._dtype_now else _MAYBE
 
     def _none(self) -> Iterator[Choice]:

@@ -150,12 +150,12 @@ def _compared(entry: Entry, node: Node, was: Node) -> Entry:
         case "name" if (was.name or "") != entry.name:
             text = visible(was.name or "", _LONGEST) or "none"
         case "attribute":
-            now, saved = [
+            current, saved = [
                 next((each for each in one.attribute if (each.name or "") == entry.name), None) for one in (node, was)
             ]
             text = "missing" if saved is None else attribute_value_text(view_attribute(saved, ""))
             # Of long lists, the texts have the beginning.
-            lists = [(each.ints, each.floats, each.strings) for each in (now, saved) if each is not None]
+            lists = [(each.ints, each.floats, each.strings) for each in (current, saved) if each is not None]
             text = None if text == entry.text and lists[:1] == lists[1:] else text
     return entry if text is None else entry._replace(more=f"(was {text})", style="changed")
 

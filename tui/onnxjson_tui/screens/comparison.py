@@ -1,7 +1,6 @@
 """The diff of two models: of a session and the saved file, another file, a revision, or the output of a pass."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, Final, Literal, cast
 
 from msgspec.structs import replace
@@ -18,7 +17,6 @@ from onnxjson_tui.rows.difference import (
     compared,
     compared_edits,
     of_diff,
-    opened_side,
 )
 from onnxjson_tui.rows.side_texts import Pair
 from onnxjson_tui.screens.event_details import details_of, text_rows, texts
@@ -368,11 +366,11 @@ class ComparisonScreen(RowsScreen[Any]):
             accept(found)
 
     def _prove(self, arguments: Arguments) -> None:
-        now = self.compared
-        if now is None or now.diff is None:
+        compared = self.compared
+        if compared is None or compared.diff is None:
             self.say("there is no rewrite to run", "changed")
             return
-        diff, base, target, notes = now.diff, now.base, now.target, now.notes
+        diff, base, target, notes = compared.diff, compared.base, compared.target, compared.notes
 
         def work() -> Compared:
             from onnxjson.running.proof import prove
@@ -391,36 +389,3 @@ class ComparisonScreen(RowsScreen[Any]):
                 self.say(f"{counted(len(ran), 'rewrite')} verified equal", "good" if ran else "changed")
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
-
-
-def comparison_of_files(base: str, target: str, terminal: Terminal) -> ComparisonScreen:
-    """Return the screen that reads and compares two models, each a file or ``REV:path``."""
-    resources = ExitStack()
-
-    def work() -> Compared:
-        return compared(opened_side(base, resources), opened_side(target, resources))
-
-    return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
-
-
-def comparison_with(workbench: Workbench, other: str) -> ComparisonScreen:
-    """Return the screen that compares the session with another model, a file or ``REV:path``."""
-    session, resources = workbench.session, ExitStack()
-    current = Side(session.opened.name, session.model, session.opened.path, session=session)
-
-    def work() -> Compared:
-        side = opened_side(other, resources)
-        is_same = side.session is not None and side.session.opened.key == session.opened.key
-        return compared(side._replace(session=None) if is_same else side, current)
-
-    return ComparisonScreen(f"comparing {other} and {current.name}", work, workbench.terminal, workbench=workbench)
-
-
-def comparison_unsaved(workbench: Workbench) -> ComparisonScreen:
-    """Return the screen of changes since the model was opened or saved."""
-    preview, path = workbench.session.unsaved(), workbench.session.opened.path
-    name = workbench.session.opened.name
-    base = Side(f"{name} as saved", preview.base, path)
-    target = Side("current", preview.model, path, session=workbench.session)
-    doing, work = "comparing with the saved model", lambda: compared_edits(base, target)
-    return ComparisonScreen(doing, work, workbench.terminal, workbench=workbench, compare=compared_edits)

@@ -146,28 +146,28 @@ class Abandoned:
         applied: list[tuple[Step, Model]] = []
         undone: list[Step] = []
         trouble = self.damage
-        now = model
+        current = model
         for line in self.lines:
             try:
                 if line.step is not None:
-                    before = now
+                    before = current
                     step = self._step(line.step, model, known)
-                    now = step.forward.apply(before)
+                    current = step.forward.apply(before)
                     if line.step.has_files:
-                        step.files = _files(step.edits, before, now, folder, model_folder)
+                        step.files = _files(step.edits, before, current, folder, model_folder)
                     applied.append((step, before))
                     undone.clear()
                 elif line.undo and applied:
-                    step, now = applied.pop()
+                    step, current = applied.pop()
                     undone.append(step)
                 elif line.redo and undone:
                     step = undone.pop()
-                    applied.append((step, now))
-                    now = step.forward.apply(now)
+                    applied.append((step, current))
+                    current = step.forward.apply(current)
             except OnnxJsonError as error:
                 trouble = f"step {len(applied) + 1:,} cannot be applied: {error}"
                 break
-        return Replay(now, tuple([step for step, _ in applied]), tuple(undone), trouble, frozenset(known))
+        return Replay(current, tuple([step for step, _ in applied]), tuple(undone), trouble, frozenset(known))
 
     def is_saved_in(self, model: Model) -> bool:
         """Whether a model is the result of the steps: a save had begun, and each step can be undone from the model."""

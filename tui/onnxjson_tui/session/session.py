@@ -27,9 +27,10 @@ from onnxjson.model.display import counted
 from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError, UnloadableError
 from onnxjson.patching.patch import Patch
 from onnxjson.storage import files
-from onnxjson.storage.external_files import copy_files, files_written, locations
+from onnxjson.storage.external_files import copy_files, files_written
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.identity import identity
+from onnxjson.storage.named_files import locations
 from onnxjson.storage.saving import require_savable
 from onnxjson_tui.session.edited_model import EditedModel
 from onnxjson_tui.session.history import Changed, MergeAnswer, Preview, SaveAnswer, Step

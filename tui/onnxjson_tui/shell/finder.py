@@ -36,42 +36,42 @@ class Finder:
         else:
             self._screen.show_position(number)
 
-    def with_text(self, then: Callable[[NodeText], None]) -> None:
-        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
+    def with_text(self, receive: Callable[[NodeText], None]) -> None:
+        """Pass the text of the listed nodes to `receive`; built in a thread for a big graph."""
         screen, scope = self._screen, self._screen.scope
         if scope is None:
             screen.say("there are no nodes")
             return
         shown = (screen.session.revision, scope.address, screen.filter)
         if self._text is not None and self._text_of == shown:
-            then(self._text)
+            receive(self._text)
             return
 
         def made(text: NodeText) -> None:
             if (screen.session.revision, scope.address, screen.filter) == shown:
                 self._text, self._text_of = text, shown
-                then(text)
+                receive(text)
 
         screen.compute("search", "reading the names", partial(NodeText, scope, screen.chosen), made)
 
-    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
-        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
+    def with_places(self, what: Wanted, receive: Callable[[Sequence[int]], None]) -> None:
+        """Pass every match to `receive`; found in a thread for a big graph. An invalid pattern is reported."""
         screen = self._screen
 
         def look(text: NodeText) -> None:
             def keep(found: list[int]) -> None:
                 self._places, self._places_of = found, (what, id(text))
-                then(found)
+                receive(found)
 
             if self._places_of == (what, id(text)):
-                then(self._places)
+                receive(self._places)
             else:
                 screen.compute("search", "searching", lambda: self._all(what, text, screen.scope), keep)
 
         self.with_text(look)
 
-    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
-        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
+    def with_elsewhere(self, what: Wanted, receive: Callable[[NodeRef | None], None]) -> None:
+        """Pass the first match in another graph to `receive`; None without one, or if the list is filtered."""
         screen = self._screen
 
         def first() -> NodeRef | None:
@@ -81,7 +81,7 @@ class Finder:
                     return NodeRef(scope, places[0])
             return None
 
-        screen.compute("search", "searching the other graphs", first, then)
+        screen.compute("search", "searching the other graphs", first, receive)
 
     def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
         if what.kind != "match":

@@ -64,7 +64,7 @@ class Frames:
             self._rows = [[] for _ in strips]
             self._strips = [Strip([])] * len(strips)
         parts: list[str] = []
-        now = _PLAIN
+        codes_before = _PLAIN
         for y, strip in enumerate(strips):
             if strip is self._strips[y]:
                 continue
@@ -74,13 +74,13 @@ class Frames:
                 text = ""
                 for character, style in row[start:end]:
                     codes = _codes(style, system)
-                    if codes != now:
-                        parts.append(text + _change(now, codes))
-                        text, now = "", codes
+                    if codes != codes_before:
+                        parts.append(text + _change(codes_before, codes))
+                        text, codes_before = "", codes
                     text += character
                 parts.append(text)
             self._rows[y], self._strips[y] = row, strip
-        if now != _PLAIN:
+        if codes_before != _PLAIN:
             parts.append("\x1b[0m")
         return "".join(parts)
 

@@ -230,14 +230,14 @@ class Workbench(GraphScreen):
     def preview(
         self,
         make: Callable[[], Preview],
-        then: Callable[[Preview], object],
+        receive: Callable[[Preview], object],
         failed: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Compute a preview, in a thread if the model is big, and pass it to `then`, or an error to `failed`."""
+        """Compute a preview, in a thread if the model is big, and pass it to `receive`, or an error to `failed`."""
         if self.session.readonly:
             self.say(READ_ONLY, "bad")
             return
-        self.compute("edit", "computing the changes", make, then, failed, holds_keys=True)
+        self.compute("edit", "computing the changes", make, receive, failed, holds_keys=True)
 
     def foresee(self, *edits: Edit) -> None:
         """Show in the list of nodes which types edits would change, without making them; without edits, nothing."""

@@ -208,7 +208,7 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
 
         return StartScreen(terminal, readonly=readonly), None
     if len(models) == 2:
-        from onnxjson_tui.screens.comparison import comparison_of_files
+        from onnxjson_tui.screens.comparisons import comparison_of_files
 
         return comparison_of_files(models[0], models[1], terminal), None
     readonly = readonly or is_url(models[0])

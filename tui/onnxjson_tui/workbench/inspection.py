@@ -24,7 +24,8 @@ from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
-from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen, comparison_unsaved, comparison_with
+from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen
+from onnxjson_tui.screens.comparisons import comparison_unsaved, comparison_with
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.workbench import Workbench

@@ -1,0 +1,143 @@
+"""Failures of commands: a failure becomes one line on standard error and an exit code.
+
+::
+
+    2    usage                       16   unresolved conflicts of a merge
+                                     74   input or output failed
+    65   malformed input             75   a file was changed underneath
+    66   missing input               76   native analysis crashed
+    70   internal error              77   permission denied
+    71   limit exceeded              78   untrusted location
+    73   cannot create               130  interrupted
+"""
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from onnxjson.cli import output
+from onnxjson.model.display import counted, unprintable
+
+if TYPE_CHECKING:  # loaded where it is needed: --help is printed without msgspec
+    from onnxjson.model.errors import OnnxJsonError
+
+
+USAGE: Final = 2
+MISSING: Final = 66
+INTERNAL: Final = 70
+LIMIT: Final = 71
+INPUT_OUTPUT: Final = 74
+PERMISSION: Final = 77
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+"""The exit code that a shell reports for a program that SIGPIPE ended."""
+
+_OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
+
+
+def is_internal(error: Exception) -> bool:
+    """Whether the failure is a bug of this program."""
+    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
+
+    expected = (OnnxJsonError, click.ClickException, click.Abort, OSError)
+    return not isinstance(error, expected) and not is_out_of_memory(error)
+
+
+def report_failure(error: Exception) -> int:
+    """Print what failed on standard error; return the exit code."""
+    from onnxjson.model.errors import DecodeError, EncodeError
+
+    if isinstance(error, click.Abort):
+        output.talk("onnxjson: interrupted", always=True)
+        return INTERRUPTED
+    if isinstance(error.__cause__, BrokenPipeError):
+        output.abandon_stdout()
+        return PIPE_CLOSED
+    if is_internal(error) and os.environ.get("ONNXJSON_DEBUG") == "1":
+        for text in "".join(traceback.format_exception(error)).splitlines():
+            output.talk(text, always=True)
+    code, text = _code_and_text(error)
+    try:
+        unprintable()
+    except OSError as unreadable:  # nothing can be opened any more, not even a file of this program
+        sys.stderr.write(f"onnxjson: error[{INPUT_OUTPUT}]: {unreadable.strerror}; the system opens no more files\n")
+        return INPUT_OUTPUT
+    with suppress(OSError):  # if standard error cannot be written, only the exit code reports the failure
+        if isinstance(error, (DecodeError, EncodeError)) and error.findings:
+            output.findings(error.findings, limit=output.SHOWN)
+            if isinstance(error, DecodeError):
+                errors = counted(sum(finding.severity == "error" for finding in error.findings), "error")
+                text = f"{error.findings[0].file or 'the text'} has {errors}; correct the places listed above"
+        output.failure(code, text)
+    return code
+
+
+def leave_or_report(path: Path, error: "OnnxJsonError") -> int:
+    """Report a failure, or that a file is left alone: other programs use the ending .onnx.json too."""
+    from onnxjson.model.errors import OtherJsonError
+
+    if not isinstance(error, OtherJsonError) or not path.name.endswith(".onnx.json"):
+        return report_failure(error)
+    output.talk(f"{error}; skipped")
+    return 0
+
+
+def _code_and_text(error: Exception) -> tuple[int, str]:
+    """The exit code of a failure, and its line."""
+    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
+
+    match error:
+        case OnnxJsonError():
+            return error.exit_code, str(error)
+        case click.ClickException():
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context is not None else "onnxjson"
+            advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
+            text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
+            return USAGE, text
+        case _ if is_out_of_memory(error):
+            return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            code = _OS_CODES.get(type(error), INPUT_OUTPUT)
+            return code, f"{place}{error.strerror or error}; the command stopped here"
+        case _:
+            return INTERNAL, (
+                f"internal error ({type(error).__name__}: {error}); "
+                "please report it with the command and its output under ONNXJSON_DEBUG=1"
+            )
+
+
+def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
+    """The message about an option that has another name here, or ""."""
+    from onnxjson.cli.overview import meant_by_option
+
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return ""
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    advice = meant_by_option(error.option_name, context.command.name or "", known)
+    return f"there is no option {error.option_name}; {advice}" if advice else ""
+
+
+def _missing(error: click.ClickException, context: click.Context | None) -> str:
+    """The message about arguments that were not given, with all that the command takes; or ""."""
+    if not isinstance(error, click.MissingParameter) or context is None or not isinstance(error.param, click.Argument):
+        return ""
+    pieces = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    for parameter in context.command.params:
+        if parameter.required and isinstance(parameter, click.Option):
+            pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
+    return f"{error.param.make_metavar(context)} is missing; write {context.command_path} {' '.join(pieces)}"
+
+
+def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:
+    """Advice for a user who names the file to write after the one to read, as for `cp` and most converters."""
+    is_extra = isinstance(error, click.UsageError) and "unexpected extra argument" in error.message
+    if not is_extra or context is None or not any("-o" in each.opts for each in context.command.params):
+        return ""
+    return "; name the file to write with -o"
