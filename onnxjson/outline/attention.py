@@ -106,6 +106,8 @@ class _Way:
     angles: tuple[str, ...] = ()
     """The cosines and sines of a rotation, if they depend on data."""
     norm: str = ""
+    marks: tuple[tuple[str, str], ...] = ()
+    """The keywords of the projection."""
 
     @property
     def heads(self) -> str:
@@ -328,11 +330,13 @@ class _Attention:
         uses = 1 if not is_joint else len(splits)
         products = [self._before(way.source, uses) for way in ways]
         weights = {units[number].operands[1:] for number in products if number >= 0 and units[number].block == "Linear"}
-        if len(weights) != (1 if is_joint else 3) or min(products) < 0:
+        marks = {units[number].keywords for number in products}
+        if len(weights) != (1 if is_joint else 3) or min(products) < 0 or len(marks) > 1:
             return ways
         values = [units[number].operands[0] for number in products]
         for way, number, value in zip(ways, products, values, strict=True):
             way.source = value
+            way.marks = units[number].keywords
             way.inside.append(number)
             rows = self._before(value, values.count(value))
             if rows >= 0 and is_matrix(graph, units[rows]):
@@ -371,6 +375,7 @@ class _Attention:
             both = "qk_norm" if mark == "norm" else mark
             texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
             self._keywords += [(name, text if mark == "norm" else text[5:-1]) for name, text in texts if text]
+        self._keywords += query.marks
         self._keywords += [self._bound] if self._bound is not None else []
         size = size or (query.sizes[3] if query.sizes else "")
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf

@@ -43,13 +43,19 @@ def merge_convolutions(graph: Units) -> None:
             marks += [mark] if mark != marks[-1] else []
         outputs, operands = units[chain[-1]].outputs, unit.operands
         padding = graph.producer(operands[0])
-        if padding >= 0 and graph.uses[operands[0]] == 1 and (pads := _pads(flow, units[padding])) is not None:
+        if (
+            padding >= 0
+            and len(unit.nodes) == 1
+            and graph.uses[operands[0]] == 1
+            and (pads := _pads(flow, units[padding])) is not None
+        ):
             chain.insert(0, padding)
             operands = (*units[padding].operands[:1], *operands[1:])
             keywords = window(flow, flow.nodes[unit.nodes[-1]], pads)
             computed = [each for each in keywords if each[0] != "pad"] + [("pad", "[...]")]
             marks[: len(unit.keywords)] = keywords if pads else computed
-        graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
+        if len(chain) > 1:
+            graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
 def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:

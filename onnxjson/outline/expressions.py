@@ -4,7 +4,8 @@ The decision depends on the structure alone: names and numbers count with a fixe
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
@@ -53,9 +54,11 @@ class Options(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What a graph in a node has in common with equal ones; it is not shown."""
+    """A graph in a node."""
 
     key: Hashable
+    """What it has in common with equal ones."""
+    node: int
 
 
 Piece: TypeAlias = str | Ref | Weight | Detail | Options | Inside
@@ -82,6 +85,9 @@ class Statement(NamedTuple):
     expression: Expression
 
 
+_new_expression: Final[Callable[[tuple[object, ...]], Expression]] = partial(tuple.__new__, Expression)
+"""Creates an expression twice as fast as its class does."""
+
 _STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
 
 
@@ -92,18 +98,25 @@ def statements(graph: Units) -> list[Statement]:
     places: dict[str, int] = {}
     written: dict[int, Statement] = {}
     for number, unit in enumerate(graph.ordered()):
-        parts = _operands(flow, unit, pending)
+        parts: dict[str, Expression] = {}
+        inner: list[str] = []
+        for name in unit.operands:
+            if (part := pending.get(name)) is None:
+                parts[name] = _operand(flow, unit, name)
+            else:
+                parts[name] = part
+                inner.append(name)
         expression = _combined(flow, unit, parts)
-        if cut := _cut(unit, expression, parts, pending):
+        if inner and (cut := _cut(unit, expression, parts, inner)):
             for name in cut:
                 written[places[name]] = Statement((name,), pending.pop(name))
-                parts[name] = Expression((Ref(name),), (), ())
+                parts[name] = _leaf(Ref(name))
             expression = _combined(flow, unit, parts)
-        for name in unit.operands:
+        for name in inner:
             pending.pop(name, None)
         shown = tuple([name for name in unit.outputs if uses[name]])
         is_single = len(shown) == 1 and uses[shown[0]] == 1 and shown[0] not in flow.outputs
-        if is_single and not _is_residual(unit, parts, uses):
+        if is_single and not (unit.head == "+" and _is_residual(unit, parts, uses)):
             pending[shown[0]], places[shown[0]] = expression, number
         else:
             written[number] = Statement(shown or unit.outputs[:1], expression)
@@ -112,14 +125,13 @@ def statements(graph: Units) -> list[Statement]:
     return [written[number] for number in sorted(written)]
 
 
-def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], pending: dict[str, Expression]) -> list[str]:
-    """The operands that get a line of their own, the widest first, until the expression of a unit fits with the others.
+def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], inner: Sequence[str]) -> list[str]:
+    """The `inner` operands that get a line of their own, the widest first, until the expression of a unit fits.
 
     Chains of convolutions have a line each, so that they can be folded. Takes time linear in the operands, but for
     sorting them: the expression is not combined again for each one.
     """
-    inner = [name for name in parts if name in pending]
-    if not inner or (expression.size <= WIDTH and expression.depth <= DEPTH and not unit.has_options):
+    if expression.size <= WIDTH and expression.depth <= DEPTH and not unit.has_options:
         return []
     uses = Counter(unit.operands)
     size = expression.size
@@ -140,27 +152,24 @@ def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], pendi
 def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str]) -> bool:
     """Whether a unit adds to a value that is used elsewhere, too: a step of a chain, which begins a new line."""
     inner = [parts[name] for name in unit.operands]
-    return unit.head == "+" and any(
+    return any(
         [isinstance(part.pieces[0], Ref) and len(part.pieces) == 1 and uses[part.pieces[0].name] > 1 for part in inner]
     )
 
 
-def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[str, Expression]:
-    parts: dict[str, Expression] = {}
-    for name in unit.operands:
-        if name in pending:
-            parts[name] = pending[name]
-        elif not name:
-            parts[name] = Expression(("_",), (), ())
-        elif flow.is_weight(name):
-            user = unit.nodes[-1] if unit.head in ("@", "Embedding") else -1
-            parts[name] = Expression((_constant(flow, name, user),), (), ())
-        elif flow.is_computed_shape(name):
-            text = "sizes(...)" if flow.producer(name) not in flow.entering else "[...]"
-            parts[name] = Expression((Detail(text),), (), ())
-        else:
-            parts[name] = Expression((Ref(name),), (), ())
-    return parts
+def _operand(flow: Flow, unit: Unit, name: str) -> Expression:
+    """The expression of an operand that is not written where it is used."""
+    if not name:
+        return _leaf("_")
+    if not flow.is_operand(name):
+        return _leaf(Ref(name))
+    if flow.is_weight(name):
+        return _leaf(_constant(flow, name, unit.nodes[-1] if unit.head in ("@", "Embedding") else -1))
+    return _leaf(Detail("sizes(...)" if flow.producer(name) not in flow.entering else "[...]"))
+
+
+def _leaf(piece: Piece) -> Expression:
+    return _new_expression(((piece,), (), (), NAME, 0, 3))
 
 
 def _constant(flow: Flow, name: str, user: int) -> Piece:
@@ -174,8 +183,16 @@ def _constant(flow: Flow, name: str, user: int) -> Piece:
 def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expression:
     """The expression of a unit, with those of its operands."""
     inner = [parts[name] for name in unit.operands]
-    nodes = (*[node for part in inner for node in part.nodes], *unit.nodes)
-    blocks = (*[unit.block] * bool(unit.block), *[block for part in inner for block in part.blocks])
+    nodes, blocks, size, depth = unit.nodes, (unit.block,) if unit.block else (), 0, 0
+    written: list[Expression] = []
+    for part in inner:
+        size += part.size
+        depth = max(depth, part.depth)
+        if part.nodes:
+            written.append(part)
+    if written:
+        nodes = (*[node for part in written for node in part.nodes], *nodes)
+        blocks = (*blocks, *[block for part in written for block in part.blocks])
     if not unit.head and len(inner) == 1:
         return inner[0]._replace(nodes=nodes)
     pieces: list[Piece] = []
@@ -184,34 +201,44 @@ def _combined(flow: Flow, unit: Unit, parts: dict[str, Expression]) -> Expressio
         if unit.head in "+*":
             inner.sort(key=_order)
         for place, part in enumerate(inner):
-            needs = part.strength < strength + (place > 0)
-            pieces += [f" {unit.head} "] * (place > 0) + [*["("] * needs, *part.pieces, *[")"] * needs]
-        size = sum([part.size for part in inner]) + 3
-        return Expression(_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength)
+            if place:
+                pieces.append(f" {unit.head} ")
+            before = f"{unit.keywords[0][0]}(" if unit.keywords and place else "("
+            needs = part.strength < strength + (place > 0) or before != "("
+            pieces += (before, *part.pieces, ")") if needs else part.pieces
+        return _new_expression((_joined(pieces), nodes, blocks, size + 3, depth, strength))
     pieces.append(f"{unit.head}(")
-    labels = [""] * (len(inner) - len(unit.labels)) + list(unit.labels)
+    first = len(inner) - len(unit.labels)
     most = len(inner) if len(inner) <= _MOST else _MOST // 2
     more = 0
-    for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
+    for place, part in enumerate(inner):
         if place >= most and len(part.pieces) == 1 and isinstance(ref := part.pieces[0], Ref):
             pieces.append(ref._replace(is_shown=False))
             more += 1
-        else:
-            pieces += [", "] * (place > 0) + [label, *part.pieces]
-    pieces += [f", and {more:,} more"] * (more > 0)
+            continue
+        if place:
+            pieces.append(", ")
+        if place >= first:
+            pieces.append(unit.labels[place - first])
+        pieces += part.pieces
+    if more:
+        pieces.append(f", and {more:,} more")
     if unit.has_options:
         pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
-    for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
-        pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
-        pieces += [Detail(text)] * bool(text)
+    size += len(unit.head) + 2 + 2 * len(inner)
+    for place, (name, text) in enumerate(unit.keywords):
+        # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
+        size += (len(name) + NAME * bool(text)) * (name not in ("scale", "pad"))
+        if not unit.has_options:
+            pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
+            pieces += [Detail(text)] * bool(text)
     for key, names in unit.graphs:
-        pieces += [Inside(key), *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)]]
+        pieces += [
+            Inside(key, unit.nodes[-1]),
+            *[Ref(name, is_shown=False) for name in names if not flow.is_operand(name)],
+        ]
     pieces.append(")")
-    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat, and no padding.
-    keys = [name for name, _ in unit.keywords if name not in ("scale", "pad")]
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(key) + NAME for key in keys])
-    depth = 1 + max([part.depth for part in inner], default=0)
-    return Expression(_joined(pieces), nodes, blocks, size, depth)
+    return _new_expression((_joined(pieces), nodes, blocks, size, depth + 1, 3))
 
 
 def _order(part: Expression) -> int:
@@ -224,9 +251,13 @@ def _order(part: Expression) -> int:
 def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces with neighbouring texts as one."""
     merged: list[Piece] = []
+    text = ""
     for piece in pieces:
-        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += piece
-        elif piece != "":
+        if isinstance(piece, str):
+            text += piece
+        else:
+            if text:
+                merged.append(text)
+                text = ""
             merged.append(piece)
-    return tuple(merged)
+    return (*merged, text) if text else tuple(merged)

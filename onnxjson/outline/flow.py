@@ -10,7 +10,7 @@ from typing import Any, Final
 from onnxjson.model.constants import constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Node
+from onnxjson.model.document import Attribute, Function, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -51,7 +51,7 @@ SHOWN: Final = 4
 
 _SIZE: Final = re.compile(r"\w{1,16}")
 
-_LONG: Final = 1 << 30
+LONG: Final = 10**9
 """The end of a Slice from which on it is that of the axis."""
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
@@ -68,7 +68,7 @@ _NUMBERS: Final[dict[str, Callable[..., float]]] = {
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -90,7 +90,9 @@ def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) 
             elif number not in seen:
                 seen.add(number)
                 pending.append(~number)
-                pending += [source for source in reversed(sources(number)) if source >= 0 and source not in seen]
+                for source in reversed(sources(number)):
+                    if source >= 0 and source not in seen:
+                        pending.append(source)
     return order
 
 
@@ -129,10 +131,11 @@ class Flow:
 
     def producer(self, name: str) -> int:
         """Return the position of the node that produces a value; -1 for inputs, constants and outer values."""
-        return self._producers.get(name, -1)
+        return self.producers.get(name, -1)
 
     @cached_property
-    def _producers(self) -> dict[str, int]:
+    def producers(self) -> dict[str, int]:
+        """The positions of the nodes that produce values."""
         scope = self.scope
         known = (scope.inputs, scope.initializers, scope.sparse_initializers)
         return {
@@ -151,12 +154,12 @@ class Flow:
 
         Nodes that lead to no output follow in their order.
         """
-        unused = [at for at, node in enumerate(self.nodes) if not any([self.uses.get(name) for name in node.output])]
-        return depth_first([*map(self.producer, self.outputs), *unused, *range(len(self.nodes))], self._sources)
-
-    def _sources(self, position: int) -> list[int]:
-        producers = self._producers
-        return [producers[name] for name in self.consumed[position] if name in producers]
+        used = self.uses.keys()
+        unused = [at for at, node in enumerate(self.nodes) if used.isdisjoint(node.output)]
+        producers = self.producers
+        sources = [[producers[name] for name in names if name in producers] for names in self.consumed]
+        starts = [*map(self.producer, self.outputs), *unused, *range(len(self.nodes))]
+        return depth_first(starts, sources.__getitem__)
 
     @cached_property
     def shape_nodes(self) -> set[int]:
@@ -199,21 +202,36 @@ class Flow:
                 sized.add(position)
         return sized
 
-    def is_silent(self, position: int) -> bool:
-        """Whether lines that consume a value show it as if the node were not there."""
-        return position in self.shape_nodes or position in self.without_effect or position in self.constant_nodes
+    @cached_property
+    def operands(self) -> set[str]:
+        """The values that their consumers show: constants and arithmetic of shapes, but for those of graphs around."""
+        return {*self.constants, *[name for at in self.shape_nodes for name in self.nodes[at].output]}
+
+    @cached_property
+    def stored(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of the constants that the graph stores."""
+        graph = self.scope.graph
+        if isinstance(graph, Function):
+            return {}
+        return {each.name: each.dims for each in graph.initializer if each.name and each.name in self.constants}
+
+    @cached_property
+    def silent(self) -> set[int]:
+        """The nodes that lines which consume their values show as if they were not there."""
+        return self.shape_nodes | self.without_effect.keys() | self.constant_nodes
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
-        return name in self.constants or self.is_computed_shape(name) or self._is_outer_constant(name)
+        return name in self.operands or (self.scope.outer is not None and self._is_outer_constant(name))
 
     def is_weight(self, name: str) -> bool:
         """Whether a value is a constant."""
-        return bool(name) and (name in self.constants or self._is_outer_constant(name))
+        is_outer = self.scope.outer is not None and self._is_outer_constant(name)
+        return bool(name) and (name in self.constants or is_outer)
 
     def _is_outer_constant(self, name: str) -> bool:
         scope = self.scope
-        return scope.outer is not None and bool(name) and not scope.defines(name) and is_constant(scope, name)
+        return bool(name) and not scope.defines(name) and is_constant(scope, name)
 
     def is_computed_shape(self, name: str) -> bool:
         """Whether a value is arithmetic of shapes."""
@@ -240,7 +258,7 @@ class Flow:
         return {at: node.input[0] for at, node in enumerate(self.nodes) if self._has_no_effect(at, node)}
 
     def _has_no_effect(self, position: int, node: Node) -> bool:
-        """Whether a node is an Identity, a Dropout, a Cast to the type that its input has, or a Pad by nothing."""
+        """Whether a node is an Identity, a Dropout, a Cast to the type of its input, or a Pad or Slice by nothing."""
         name = operator(node)
         if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
             return False
@@ -257,13 +275,22 @@ class Flow:
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
+        if name == "Slice":
+            names = [*node.input[1:], "", "", "", ""]
+            starts, ends, _, steps = [list(self.elements(each) or ()) for each in names[:4]]
+            is_whole = bool(starts) and not any(starts) and min(ends, default=0) >= LONG
+            return is_whole and (not names[3] or {*steps} == {1})
         return True
+
+    def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
+        """Whether a Mul or Pow computes squares."""
+        return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
-        sources = self.without_effect
+        sources, producers = self.without_effect, self.producers
         for _ in sources:  # at most once each, even in a circle
-            if (source := sources.get(self.producer(name))) is None:
+            if (source := sources.get(producers.get(name, -1))) is None:
                 break
             name = source
         return name
@@ -286,6 +313,8 @@ class Flow:
 
         An axis has a number, a name, or None.
         """
+        if (sizes := self.stored.get(name)) is not None:
+            return sizes
         constant = copied_constant(self.scope, name) if name else None
         if constant is not None and constant.value is not None:
             return tuple(constant.value.dims)
@@ -358,7 +387,7 @@ class Flow:
             starts, ends = [self.elements(each) for each in (*node.input[1:], "", "")[:2]]
             start = starts[0] if starts is not None and len(starts) == 1 else None
             end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > _LONG))
+        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
         dims = self.dims(shape.input[0])
         if not is_one or start is None:
             return None

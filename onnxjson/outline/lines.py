@@ -16,15 +16,16 @@ from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, statements_of, with_names
+from onnxjson.outline.quantized import merge_quantized
+from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
 from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
-"""Characters of a line with the graphs inside it."""
+"""Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_layout,
+    merge_quantized, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rows, merge_layout,
 )  # fmt: skip
 
 _INPUTS: Final = 8
@@ -104,6 +105,8 @@ class _Outliner:
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+        self._known: dict[Hashable, Unit] = {}
+        """Units of nodes by what they depend on but for names."""
         self._blocks: dict[Scope, dict[int, Unit]] = {}
         for scope, unit in block_units(model, index, self._flows):
             self._blocks.setdefault(scope, {})[unit.nodes[-1]] = unit
@@ -146,7 +149,7 @@ class _Outliner:
         inner = {position for unit in blocks.values() for position in unit.nodes}
         outputs = flow.outputs.keys()
         units = [
-            blocks.get(position) or unit_of(flow, position, self._versions)
+            blocks.get(position) or unit_of(flow, position, self._versions, self._known)
             for position in flow.order
             if position not in flow.constant_nodes
             and position not in flow.shape_nodes
@@ -164,6 +167,7 @@ class _Outliner:
     def _own(self, flow: Flow, items: Sequence[Item]) -> None:
         """Give each statement its nodes, and the constants and arithmetic of shapes that it uses first."""
         taken: set[int] = set()
+        silent, consumed, producers = flow.silent, flow.consumed, flow.producers
         for statement in statements_of(items):
             refs = self._owned[id(statement)] = []
             pending = list(reversed(statement.expression.nodes))
@@ -173,9 +177,9 @@ class _Outliner:
                     continue
                 taken.add(position)
                 refs.append(NodeRef(flow.scope, position))
-                for name in reversed(flow.consumed[position]):
-                    source = flow.producer(name)
-                    if source >= 0 and source not in taken and flow.is_silent(source):
+                for name in reversed(consumed[position] if silent else ()):
+                    source = producers.get(name, -1)
+                    if source in silent and source not in taken:
                         pending.append(source)
 
     def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:
@@ -207,17 +211,17 @@ class _Outliner:
 
     def _renamed(self, scope: Scope, first: Scope) -> list[Item]:
         """The items of a graph, with the names that the values of an equal graph have."""
-        items, model = self._items[scope], self._items[first]
-        pairs = zip(statements_of(items), statements_of(model), strict=True)
+        items = self._items[scope]
         names = dict(self._renamings.get(scope.owner.scope, {})) if scope.owner is not None else {}
         names.update(zip(scope.inputs, first.inputs, strict=True))
-        names.update([pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=True)])
-        renamed = with_names(items, names)
+        names.update(zip(values_of(items)[1], values_of(self._items[first])[1], strict=True))
+        consumed, produced = [iter([names.get(name, name) for name in values]) for values in values_of(items)]
+        same = renamed(items, consumed, produced)
         self._renamings[scope] = names
-        for one, other in zip(statements_of(renamed), statements_of(items), strict=True):
+        for one, other in zip(statements_of(same), statements_of(items), strict=True):
             self._owned[id(one)] = self._owned[id(other)]
-        self._kept.append(renamed)
-        return renamed
+        self._kept.append(same)
+        return same
 
     def _line(self, flow: Flow, column: Sequence[Item], names: Names) -> Line:
         """The line of a statement or repeat; of the same one in all rounds of a repeat around it."""
@@ -227,7 +231,11 @@ class _Outliner:
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
         count = len(repeats[0].rounds)
         rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
-        name = common_path([[ref.node.name or "" for ref in nodes] for nodes in rounds[:count]])
+        names_of = [[ref.node.name or "" for ref in nodes] for nodes in rounds]
+        paths = {common_path(names_of[at : at + count]) for at in range(0, len(rounds), count)}
+        # In the rounds of a repeat around, what is the same in all of them.
+        parts = paths if len(paths) == 1 else {path.rpartition("/")[2] for path in paths}
+        name = parts.pop() if len(parts) == 1 else ""
         columns = zip(*[items for repeat in repeats for items in repeat.rounds], strict=True)
         inside = tuple([self._line(flow, column, names) for column in columns])
         start = names.ends(flow, repeats[0])
@@ -238,22 +246,28 @@ class _Outliner:
     def _statement(self, flow: Flow, same: Sequence[Statement], names: Names) -> Line:
         text, form = names.text(flow, same)
         inside: list[Line] = []
-        owners = [ref for ref in self._owned[id(same[0])] if ref in self._children]
-        for owner in owners:
-            place = self._owned[id(same[0])].index(owner)
-            inside += self._inside([self._children[self._owned[id(each)][place]] for each in same], names)
-        short = [_short(line) for line in inside]
-        is_last = [owner.position for owner in owners] == [same[0].expression.nodes[-1]]
-        if is_last and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
-            text, closing, rest = text.rpartition(")")  # its closing bracket is that of the line
-            text += "".join([f", {each}" for each in short]) + closing + rest
-            inside = []
+        written: dict[int, tuple[str, str]] = {}
+        for place, owner in enumerate(self._owned[id(same[0])] if self._children else ()):
+            if owner not in self._children:
+                continue
+            graphs = list(self._inside([self._children[self._owned[id(each)][place]] for each in same], names))
+            short = [argument for _, argument in graphs if argument is not None]
+            texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
+            wider = {**written, owner.position: (texts, forms)}
+            if len(short) == len(graphs) and len(form) < len((both := names.text(flow, same, wider))[1]) < _WIDTH:
+                written, (text, form) = wider, both
+            else:
+                inside += [line for line, _ in graphs]
         blocks = same[0].expression.blocks
         nodes = tuple(self._nodes(same))
         return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
 
-    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[Line]:
-        """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once."""
+    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[tuple[Line, tuple[str, str] | None]]:
+        """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once.
+
+        Each with text and form of the graph as an argument, such as ``then=Squeeze(x, 0)``, if its outputs are single
+        expressions.
+        """
         columns: dict[Hashable, list[Sequence[Scope]]] = {}
         for column in zip(*rounds, strict=True):
             columns.setdefault(self._keys[column[0]].key, []).append(column)
@@ -265,21 +279,25 @@ class _Outliner:
             lines = tuple(self._graphs(scopes, inner))
             outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
-            yield Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            line = Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            yield line, self._argument(line, scopes[0], outputs) if len(equal) == 1 else None
+
+    def _argument(self, line: Line, scope: Scope, outputs: Sequence[str]) -> tuple[str, str] | None:
+        """The text and form of a graph as an argument; None if its outputs are no single expressions."""
+        consumed, produced = values_of(self._items[scope])
+        values = {each.text.partition(" = ")[0]: each for each in line.lines if not each.lines}
+        if {*outputs} != {*values} or len(values) != len(line.lines) or not set(consumed).isdisjoint(produced):
+            return None
+        texts = ", ".join([values[name].text.partition(" = ")[2] for name in outputs])
+        forms = ", ".join([values[name].form for name in outputs])
+        head = f"{line.text.partition(' -> ')[0].removesuffix(':').removesuffix('_branch')}="
+        return (f"{head}({texts})", f"{head}({forms})") if len(outputs) > 1 else (head + texts, head + forms)
 
 
 def _cut(texts: Sequence[str], separator: str, last: str) -> str:
     """The first texts, as many as fit in a line, and how many more there are."""
     shown = [text for at, text in enumerate(texts[:_INPUTS]) if not at or len(separator.join(texts[: at + 1])) < _LIST]
     return separator.join(shown) + (f"{last} {len(texts) - len(shown)} more" if len(texts) > len(shown) else "")
-
-
-def _short(line: Line) -> str:
-    """A graph of one line as an argument: ``then=Squeeze(x, 0)``; "" if it has more lines."""
-    is_one = len(line.lines) == 1 and not line.lines[0].lines and " = " in line.lines[0].text
-    if not is_one or " -> " in line.text:
-        return ""
-    return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
 
 
 def _unused(flow: Flow, positions: Sequence[int]) -> str:

@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby
+from types import MappingProxyType
 from typing import Final
 
 from onnxjson.model.constants import find_constant
@@ -71,6 +72,7 @@ class Names:
         lent: dict[str, str] = {}
         """Names that can be given again, and their values."""
         for place, item in enumerate(_walk(items)):
+            dead = [name for name in over.get(place, ()) if last[name] == place]
             if isinstance(item, Repeat):
                 end = place + sum(1 for _ in _walk(item.rounds[0]))
                 for start, result in [(self._first(start), self._first(end)) for start, end in item.carried]:
@@ -84,10 +86,8 @@ class Names:
                         last[start] = -1
                     self._names[result] = name
                     lent[name] = result
-                continue
-            dead = [name for name in over.get(place, ()) if last[name] == place]
             free = [name for value in dead if lent.get(name := self._names.get(value, "")) == value]
-            for output in item.outputs:
+            for output in () if isinstance(item, Repeat) else item.outputs:
                 if (output := self._first(output)) not in self._names:
                     self._names[output] = free.pop(0) if free else self._fresh(lent)
                     lent[self._names[output]] = output
@@ -96,7 +96,7 @@ class Names:
                 heappush(self._returned, _number(name))
 
     def _last_uses(self, flow: Flow, items: Sequence[Item]) -> dict[str, int]:
-        """The number of the last line that consumes each value; all uses in a repeat count at the end of it.
+        """The number of the last line that consumes each value; for uses in a repeat that of the line after it.
 
         But for values of its own rounds, which can be over before.
         """
@@ -116,7 +116,7 @@ class Names:
                     for start, _ in item.carried:
                         last[self._first(start)] = max(place, last.get(self._first(start), -1))
                     for statement in statements_of([item]):
-                        note(statement, end - 1, inner)
+                        note(statement, end, inner)
                     place = end
                 else:
                     note(item, place)
@@ -152,14 +152,9 @@ class Names:
 
     def _first(self, value: str) -> str:
         """The value of the first rounds that a value has the name of."""
-        *_, first = self._sources(value)
-        return first
-
-    def _sources(self, value: str) -> Iterator[str]:
-        """Yield a value and those of rounds before that it has the name of."""
-        yield value
         while value in self._same:
-            yield (value := self._same[value])
+            value = self._same[value]
+        return value
 
     def of(self, value: str) -> str:
         """Return the name of a value."""
@@ -171,11 +166,15 @@ class Names:
 
         A value of a repeat in a repeat stands for those of all rounds of the outer one.
         """
+        if not self._rounds:
+            return ""
         rounds: dict[int, tuple[int, bool]] = {}
-        for same in self._sources(value):
+        same: str | None = value
+        while same is not None:
             for number, is_last, inside in self._rounds.get(same, ()):
                 if statement not in inside:
                     rounds.setdefault(id(inside), (number, is_last))
+            same = self._same.get(same)
         has_numbers = not all([is_last for _, is_last in rounds.values()])
         return "".join([f"[{number}]" for number, _ in rounds.values()] * has_numbers)
 
@@ -203,14 +202,26 @@ class Names:
                 ]
         return ", ".join(texts)
 
-    def text(self, flow: Flow, same: Sequence[Statement]) -> tuple[str, str]:
-        """Return the text of a line, and its form without names; of the same line in all rounds of a repeat."""
+    def text(
+        self, flow: Flow, same: Sequence[Statement], graphs: Mapping[int, tuple[str, str]] = MappingProxyType({})
+    ) -> tuple[str, str]:
+        """Return the text of a line, and its form without names; of the same line in all rounds of a repeat.
+
+        With the texts and forms of `graphs` inside that are written in it, by their nodes.
+        """
+        graphs = dict(graphs)
         first = same[0]
         parts: list[str] = []
         forms: list[str] = []
         for place, piece in enumerate(first.expression.pieces):
             others = [each.expression.pieces[place] for each in same]
-            if isinstance(piece, Inside) or (isinstance(piece, Ref) and not piece.is_shown):
+            if isinstance(piece, Ref) and not piece.is_shown:
+                continue
+            if isinstance(piece, Inside):
+                text, form = graphs.pop(piece.node, ("", ""))
+                comma = ", " * (bool(text) and not parts[-1].endswith("("))
+                parts.append(comma + text)
+                forms.append(comma + form)
                 continue
             if isinstance(piece, str):
                 parts.append(piece)
@@ -263,8 +274,8 @@ def _listed(texts: Sequence[str]) -> str:
     """What differs from round to round: one text if it does not."""
     if len(set(texts)) == 1:
         return texts[0]
-    if len(texts) > _SHOWN:
-        runs = [(text, len(list(run))) for text, run in groupby(texts)]
+    runs = [(text, len(list(run))) for text, run in groupby(texts)]
+    if len(texts) > _SHOWN or 2 * len(runs) <= len(texts):
         texts = [text if length == 1 else f"{text} \u00d7{length}" for text, length in runs]
     shown = [
         text for number, text in enumerate(texts[:_SHOWN]) if not number or len("".join(texts[: number + 1])) < _LIST
@@ -338,11 +349,10 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def common_path(rounds: Sequence[Sequence[str]]) -> str:
     """Return what the names of all nodes of each round begin with, with ``{i}`` for the number of the round."""
-    prefixes = [_prefix([name for name in names if name]) for names in rounds]
-    if not all(prefixes):
+    if not (first := _prefix([name for name in rounds[0] if name])):
         return ""
-    forms = [_NUMBER.sub("{i}", prefix) for prefix in prefixes]
-    if len(set(forms)) > 1:
+    prefixes = [first, *[_alike(first, names) for names in rounds[1:]]]
+    if not all(prefixes):
         return ""
     varying = [
         place
@@ -356,6 +366,15 @@ def common_path(rounds: Sequence[Sequence[str]]) -> str:
     parts = [part for part in re.split(r"[/]", form) if part]
     at = next(place for place, part in enumerate(parts) if "{i}" in part)
     return "/".join(parts[: at + 1])
+
+
+def _alike(prefix: str, names: Sequence[str]) -> str:
+    """The scope that most names begin with and that differs from another one only in numbers; "" if there is none."""
+    form, parts = _NUMBER.sub("{i}", prefix), prefix.count("/") + 1
+    for scope in dict.fromkeys(["/".join(name.split("/", parts)[:parts]) for name in names]):
+        if _NUMBER.sub("{i}", scope) == form and 2 * sum([name.startswith(f"{scope}/") for name in names]) > len(names):
+            return scope
+    return ""
 
 
 def _prefix(names: Sequence[str]) -> str:

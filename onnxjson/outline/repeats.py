@@ -1,8 +1,7 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import DEPTH, NAME, Expression, Inside, Options, Piece, Ref, Statement
@@ -62,9 +61,7 @@ def joined(items: Sequence[Item], outputs: Iterable[str]) -> list[Item]:
 
     Chains of convolutions fold a line each, and are joined afterwards.
     """
-    uses = Counter(list(outputs))
-    for statement in statements_of(items):
-        uses.update([piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)])
+    uses = Counter([*outputs, *values_of(items)[0]])
     (found,) = _joined([tuple(items)], uses)
     return list(found)
 
@@ -107,54 +104,27 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
 def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
     if isinstance(item, Repeat):
-        return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
-    pieces = [_kind(piece) for piece in item.expression.pieces]
+        return (len(item.rounds), len(item.carried), tuple([_key(each) for each in item.rounds[0]]))
+    pieces = [piece if isinstance(piece, str) else _kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
 
 def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable[str]) -> GraphKey:
     """Return a graph for comparison with others."""
     numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
-    inner = set(numbers)
+    consumed, produced = values_of(items)
+    inner = {*numbers, *produced}
     keys: list[Hashable] = [_key(item) for item in items]
-    for statement in statements_of(items):
-        names = [piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)]
-        inner.update(statement.outputs)
-        keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in (*names, *statement.outputs)]))
-    keys.append(tuple([numbers.setdefault(name, len(numbers)) for name in outputs]))
+    keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
     return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
 
 
-def with_names(items: Sequence[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return items with other names of values."""
-
-    def renamed(statement: Statement) -> Statement:
-        pieces = [
-            piece._replace(name=names.get(piece.name, piece.name)) if isinstance(piece, Ref) else piece
-            for piece in statement.expression.pieces
-        ]
-        outputs = tuple([names.get(name, name) for name in statement.outputs])
-        return Statement(outputs, statement.expression._replace(pieces=tuple(pieces)))
-
-    return _changed(items, renamed)
-
-
-def _changed(items: Sequence[Item], change: Callable[[Statement], Statement]) -> list[Item]:
-    """Items with each statement changed, in order."""
-    return [
-        change(item)
-        if isinstance(item, Statement)
-        else item._replace(rounds=tuple([tuple(_changed(each, change)) for each in item.rounds]))
-        for item in items
-    ]
-
-
 def _kind(piece: Piece) -> Hashable:
-    """What a piece has in common in all rounds: for a convolution, that it mixes points, channels or both."""
+    """What a piece has in common in all rounds; for a convolution, that it mixes points, channels or both."""
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece if isinstance(piece, str | Inside) else (type(piece).__name__,)
+    return piece.key if isinstance(piece, Inside) else (type(piece).__name__,)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
@@ -168,8 +138,11 @@ def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
     return [(first, last - first + period) for first, last in ends if last - first >= max(period, _SAVED)]
 
 
-_Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
-"""By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
+_Values: TypeAlias = tuple[list[str], list[str]]
+"""The values that lines consume, and those that they produce."""
+
+_Places: TypeAlias = dict[int, tuple[str, str]]
+"""By the place of a value in a round: where the first round has it from, and where each round produces the next one."""
 
 
 def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int, _Places] | None:
@@ -178,43 +151,40 @@ def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tup
     The most rounds; of these those that hand on the fewest values.
     """
     best: tuple[tuple[int, int, int], _Places] | None = None
+    values = [values_of([item]) for item in items[first : first + length]]
     for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
+        rounds, handed, others = _rounds(values[begin - first :], period, (first + length - begin) // period)
         rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
         if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
             best = rank, handed
     return None if best is None else (best[0][2], -best[0][0], best[1])
 
 
-def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
+def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Places, int]:
     """Return the number of rounds that are alike, the values that they hand on, and the number of values that differ.
 
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    template = statements_of(items[begin : begin + period])
-    before = {name: name for each in template for name in each.outputs}
+    consumed, produced = _together(values[:period])
+    before = {name: name for name in produced}
     inner = set(before)
-    kinds: dict[tuple[int, int], str] = {}
+    kinds: dict[int, str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        start = begin + number * period
-        now: dict[str, str] = {}
-        kinds_now: dict[tuple[int, int], str] = {}
+        others, results = _together(values[number * period : (number + 1) * period])
+        now = dict(zip(results, produced, strict=True))
+        kinds_now: dict[int, str] = {}
         handed_now: _Places = {}
         is_alike = True
-        for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
-            for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
-                if not isinstance(one, Ref) or not isinstance(two, Ref):
-                    continue
-                if one.name in inner or two.name in now:
-                    is_alike &= now.get(two.name) == one.name
-                    continue
-                kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
-                if kind == "handed":
-                    handed_now[line, place] = (one.name, before[two.name])
-                kinds_now[line, place] = kind
-            now.update(zip(other.outputs, model.outputs, strict=True))
+        for place, (one, two) in enumerate(zip(consumed, others, strict=True)):
+            if one in inner or two in now:
+                is_alike &= now.get(two) == one
+                continue
+            kind = "same" if one == two else "handed" if two in before else "other"
+            if kind == "handed":
+                handed_now[place] = (one, before[two])
+            kinds_now[place] = kind
         if not is_alike or (number > 1 and (kinds_now != kinds or handed_now != handed)):
             most = number
             break
@@ -222,21 +192,50 @@ def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[
     return most, handed, list(kinds.values()).count("other")
 
 
+def _together(values: Sequence[_Values]) -> _Values:
+    return [name for consumed, _ in values for name in consumed], [name for _, produced in values for name in produced]
+
+
+def values_of(items: Sequence[Item]) -> _Values:
+    """Return the values that items consume, with those that repeats begin with, and those that they produce."""
+    consumed: list[str] = []
+    produced: list[str] = []
+    for item in items:
+        if isinstance(item, Repeat):
+            consumed += [start for start, _ in item.carried]
+            for each in item.rounds:
+                inner = values_of(each)
+                consumed += inner[0]
+                produced += inner[1]
+        else:
+            consumed += [piece.name for piece in item.expression.pieces if isinstance(piece, Ref)]
+            produced += item.outputs
+    return consumed, produced
+
+
+def renamed(items: Sequence[Item], consumed: Iterator[str], produced: Iterator[str]) -> list[Item]:
+    """Return items with other names of the values that they consume and produce, in the order of `values_of`."""
+    changed: list[Item] = []
+    for item in items:
+        if isinstance(item, Repeat):
+            carried = tuple([(next(consumed), end) for _, end in item.carried])
+            changed.append(Repeat(tuple([tuple(renamed(each, consumed, produced)) for each in item.rounds]), carried))
+            continue
+        pieces = item.expression.pieces
+        pieces = tuple([each._replace(name=next(consumed)) if isinstance(each, Ref) else each for each in pieces])
+        outputs = tuple([next(produced) for _ in item.outputs])
+        changed.append(Statement(outputs, item.expression._replace(pieces=pieces)))
+    return changed
+
+
 def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int, handed: _Places) -> Repeat:
-    numbers = count()
-
-    def handing(statement: Statement) -> Statement:
-        """The first round shows where the next rounds have their values from."""
-        line = next(numbers)
-        pieces = [
-            piece._replace(name=handed[line, place][1]) if isinstance(piece, Ref) and (line, place) in handed else piece
-            for place, piece in enumerate(statement.expression.pieces)
-        ]
-        return statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
-
-    first = _changed(items[begin : begin + period], handing)
+    """The first round shows where the next rounds have their values from."""
+    first = items[begin : begin + period]
+    consumed, produced = values_of(first)
+    consumed = [handed[place][1] if place in handed else name for place, name in enumerate(consumed)]
     others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
-    return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
+    carried = tuple(dict.fromkeys(handed.values()))
+    return Repeat((tuple(renamed(first, iter(consumed), iter(produced))), *others), carried)
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:

@@ -1,7 +1,8 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import find_constant
@@ -10,7 +11,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, Flow, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, Flow, depth_first, operator
 from onnxjson.outline.integers import integers
 
 
@@ -99,8 +100,10 @@ class Units:
 
     def _sources(self, number: int) -> list[int]:
         unit = self.units[number]
-        names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
-        return [self.producer(name) for name in names]
+        names = unit.operands + unit.captured
+        if len(names) > 1:
+            names = tuple(sorted(names, key=self.uses.__getitem__, reverse=True))
+        return [self.producers.get(name, -1) for name in names]
 
 
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
@@ -110,6 +113,9 @@ _NORMS: Final = {
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
+_OF_SIZES: Final = frozenset({*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding"})
+"""Operators of which sizes or ranks of values are shown."""
+
 _ONE_AXIS: Final = 13
 """The opset from which on these are over one axis, not over all from it on."""
 
@@ -125,8 +131,8 @@ DEFAULT_EPSILON: Final = ("eps", "1e-05")
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
-_END: Final = 10**9
-"""The end of a Slice from which on it is that of the axis."""
+_NEAREST: Final = (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor"))
+"""Keywords of a Resize that repeats each point, as most networks do."""
 
 _AXES: Final = frozenset(
     {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"}
@@ -134,19 +140,53 @@ _AXES: Final = frozenset(
 """Operators whose axes were an attribute before they were an input; both are shown alike."""
 
 
-def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
-    """Return what one node shows by itself."""
+def unit_of(flow: Flow, position: int, versions: Mapping[str, int], known: dict[Hashable, Unit]) -> Unit:
+    """Return what one node shows by itself; `known` has the units of nodes that are equal but for names."""
+    node = flow.nodes[position]
+    inputs = tuple(map(flow.alias, node.input)) if flow.without_effect else node.input
+    if (key := _key(flow, position, inputs)) is None:
+        return _unit_of(flow, position, versions)
+    if (unit := known.get(key)) is None:
+        unit = known[key] = _unit_of(flow, position, versions)
+    return _new_unit(((position,), node.output, unit.head, inputs[: len(unit.operands)], *unit[4:]))
+
+
+_new_unit: Final[Callable[[tuple[object, ...]], Unit]] = partial(tuple.__new__, Unit)
+"""Creates a unit twice as fast as its class does."""
+
+
+def _key(flow: Flow, position: int, inputs: tuple[str, ...]) -> Hashable:
+    """What a unit depends on but for names, where that is operator, attributes and the sizes of a kernel; else None."""
+    node = flow.nodes[position]
+    kind, names = node.op_type, inputs
+    if kind in _OF_SIZES or position in flow.without_effect or flow.consumed[position] is not node.input:
+        return None
+    sizes: tuple[int, ...] | bool | None = None
+    if kind in INFIX and len(names) == 2:
+        sizes, names = names[1] in flow.constants, ()
+    elif kind in _WINDOWS and names[1:]:
+        sizes = flow.stored.get(names[1])
+        names = names[:1] if all([name in flow.stored for name in names[1:]]) else ("",)
+    if flow.scope.outer is not None or not all(names) or not flow.operands.isdisjoint(names):
+        return None
+    return kind, node.domain, node.attribute, len(inputs), len({*inputs}), sizes
+
+
+def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     node = flow.nodes[position]
     name = operator(node)
-    inputs = tuple([flow.alias(each) for each in node.input])
-    captured = tuple([flow.alias(each) for each in flow.consumed[position][len(inputs) :]])
-    outputs = tuple(node.output)
+    inputs, outputs = node.input, node.output
+    captured = flow.consumed[position][len(inputs) :]
+    if flow.without_effect:
+        inputs, captured = [tuple([flow.alias(each) for each in names]) for names in (inputs, captured)]
 
     def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
         return Unit((position,), outputs, head, operands, keywords, block=head if is_block else "")
 
     if position in flow.without_effect:  # an output of the graph
         return made("", inputs[:1], is_block=False)
+    if name in ("Mul", "Pow") and len(inputs) == 2 and flow.is_square(name, inputs):
+        return made("Square", inputs[:1], is_block=False)
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
@@ -180,11 +220,16 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     keywords = _changed(given, defaults)
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
     if listed:
-        keywords = [("axes" if name in _AXES else "", listed), *keywords]
+        others = [each for each in keywords if each[0] != "noop_with_empty_axes"]
+        keywords = [("axes" if name in _AXES else "", listed), *others]
         inputs = (inputs[0], *inputs[2:])
     elif name == "Resize":
         shape, scales = flow.shape_text(outputs[0], ()), flow.elements(inputs[2]) if len(inputs) > 2 else None
         text = ",".join([f"{each:.6g}" for each in scales or ()])
+        others = [each for each in keywords if each not in _NEAREST]
+        keywords = (
+            [*others, ("", "nearest")] if len(others) + 2 == len(keywords) and "mode" not in dict(others) else keywords
+        )
         keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
     hidden = _HIDDEN.get(name, ())
     operands: list[str] = []
@@ -231,7 +276,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     if not count or not len(axes) == len(steps) == len(starts) == len(ends):
         return ""
     kept = [
-        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= _END else end}" + (f":{step}" if step != 1 else ""))
+        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= LONG else end}" + (f":{step}" if step != 1 else ""))
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
     return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"

@@ -35,14 +35,16 @@ def text_of(words: Words) -> str:
 
 
 def change_words(report: Report) -> list[Words]:
-    """Return the changes of a model, the most important first."""
-    loud, _ = report.by_weight
+    """Return the changes of a model, the most important first; those without effect only if there are no others."""
+    loud, quiet = report.by_weight
     events = [event for event in loud if not (report.interface and is_of_interface(event))]
     words = [interface_words(change) for change in report.interface]
     words += [(Part(layers, "code"),) for layers in report.layers]
     totals = {count.what: count.before for count in report.operators}
     for group, members in groupby(events, key=_group):
         words += _together(group, list(members), totals)
+    if not words:
+        return [(Part(visible(f"{_word(event)} {event.pattern}", _LONGEST)),) for event in quiet]
     if report.without_effect:
         words.append((Part(f"{counted(report.without_effect, 'change')} without effect"),))
     return words

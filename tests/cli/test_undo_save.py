@@ -22,7 +22,7 @@ def test_undoing_goes_back_and_redoing_forward_and_both_say_what_changed(binary:
     assert (first.exit_code, first.stdout, binary.read_bytes()) == (0, "", versions[1])
     assert first.stderr.startswith(f"restored {binary} (")
     assert first.stderr.endswith("), version 2 of 3: renamed nodes\n")
-    assert run("undo-save", binary).stderr.endswith("version 1 of 3: attribute-changed LeakyRelu.alpha\n")
+    assert run("undo-save", binary).stderr.endswith("version 1 of 3: LeakyRelu.alpha 0.2 -> 0.01 in /activation\n")
     assert binary.read_bytes() == versions[0]
     end = run("undo-save", binary)
     assert (end.exit_code, binary.read_bytes()) == (66, versions[0])
@@ -37,7 +37,7 @@ def test_list_says_what_each_version_changed_and_which_is_present(binary: Path, 
     lines = run("undo-save", binary, "--list").stdout.splitlines()
     assert [(line[:5], line.split("  ")[-1]) for line in lines[1:]] == [
         ("*  3 ", "renamed nodes"),
-        ("   2 ", "attribute-changed LeakyRelu.alpha"),
+        ("   2 ", "LeakyRelu.alpha 0.01 -> 0.2 in /activation"),
         ("   1 ", "oldest"),
     ]
     assert run("undo-save", binary, "--to", "1").exit_code == 0

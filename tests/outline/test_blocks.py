@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.outline.written import lines
+from tests.outline.written import lines, outline
 
 NUMBERS = (
     "float half = {0.5}, float one = {1.0}, float two = {2.0}, float three = {3.0}, float six = {6.0}, float zero = "
@@ -95,7 +95,7 @@ def test_chains_of_layout_are_one_line(nodes: str, line: str) -> None:
         ("out = Slice(x, [begin], [long])", "Slice(x, axis 0 1:)"),
         ("out = Slice(x, begin, end, last)", "Slice(x, axis -1 1:-2)"),
         ("out = Slice(x, begin, end, axis1, two2)", "Slice(x, axis 1 1:-2:2)"),
-        ("out = Slice(x, none, long)", "Slice(x, all)"),
+        ("out = Slice(x, none, long)", "x"),
         ("out = Slice(x, begin, ends)", "Slice(x, begin, ends)"),
     ],
 )
@@ -146,19 +146,19 @@ DEVIATIONS = (
     ("nodes", "line"),
     [
         (MEANS.format("", "third", "w"), "RMSNorm(x)"),
-        (MEANS.format("", "second", "w"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[1]) + 1e-05) * w"),
+        (MEANS.format("", "second", "w"), "x / Sqrt(ReduceMean(Square(x), axes=[1]) + 1e-05) * w"),
         (MEANS.format("", "both", "matrix"), "RMSNorm(x, axes=[1,2])"),
-        (MEANS.format("", "both", "w"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[1,2]) + 1e-05) * w"),
-        (MEANS.format("", "last", "rows"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[-1]) + 1e-05) * rows"),
-        (MEANS.format("", "last", "two"), "x / Sqrt(ReduceMean(Pow(x, 2), axes=[-1]) + 1e-05) * 2"),
+        (MEANS.format("", "both", "w"), "x / Sqrt(ReduceMean(Square(x), axes=[1,2]) + 1e-05) * w"),
+        (MEANS.format("", "last", "rows"), "x / Sqrt(ReduceMean(Square(x), axes=[-1]) + 1e-05) * rows"),
+        (MEANS.format("", "last", "two"), "x / Sqrt(ReduceMean(Square(x), axes=[-1]) + 1e-05) * 2"),
         (
             MEANS.format("<keepdims = 0>", "first", "w"),
-            "x / Sqrt(ReduceMean(Pow(x, 2), axes=[0], keepdims=0) + 1e-05) * w",
+            "x / Sqrt(ReduceMean(Square(x), axes=[0], keepdims=0) + 1e-05) * w",
         ),
         (DEVIATIONS.format("third", "last", "w"), "LayerNorm(x)"),
         (
             DEVIATIONS.format("second", "last", "w"),  # the first h is the difference, which is no part of a norm
-            "x - ReduceMean(x, axes=[1]) / Sqrt(ReduceMean(h * h, axes=[-1]) + 1e-05) * w + b",
+            "x - ReduceMean(x, axes=[1]) / Sqrt(ReduceMean(Square(h), axes=[-1]) + 1e-05) * w + b",
         ),
         (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1], plain) * w + b"),
         (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2], plain) * w + b"),
@@ -228,3 +228,46 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
     weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ."
     assert lines(nodes, weights, "float[2,6,8] x, int64[2,6] ids") == found
+
+
+QUANTIZED = "uint8[6,4] w = {WEIGHTS}, uint8 wz = {0}, float ws = {0.5}, float other = {0.25}, float[4] b = .".replace(
+    "WEIGHTS", ", ".join(["1"] * 24)
+)
+DYNAMIC = (
+    "q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z, wz) f = Cast<to = 1>(i) "
+    "sw = Mul(s, ws) p = Mul(f, sw) "
+)
+
+
+def test_a_product_that_is_quantized_when_the_model_runs_is_one_block() -> None:
+    assert lines(f"{DYNAMIC} y = Add(p, b) out = Relu(y)", QUANTIZED) == ["out = Relu(x @ q8(w))"]
+    second = "i2 = MatMulInteger(q, w, z, wz) f2 = Cast<to = 1>(i2) sw2 = Mul(s, ws) p2 = Mul(sw2, f2)"
+    found = outline(f"{DYNAMIC} {second} g = Relu(p) out = Mul(g, p2)", QUANTIZED)
+    assert found.texts()[1:] == ["out = Relu(x @ q8(w)) * (x @ q8(w)): float32[2,6,8]"]
+    assert len(found.lines[1].nodes) == 11
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        DYNAMIC.replace("Mul(f, sw)", "Mul(f, ws)"),
+        DYNAMIC.replace("Mul(s, ws)", "Mul(s, s)"),
+        DYNAMIC.replace("i, w, z", "i, w, wz").replace("(q, w, z, wz)", "(q, w, wz, z)"),
+        DYNAMIC.replace("<to = 1>", "<to = 7>"),
+        f"{DYNAMIC} more = Neg(s)",
+    ],
+)
+def test_a_product_of_integers_that_is_anything_else_is_shown(changed: str) -> None:
+    end = "out = Add(p, more)" if "more" in changed else "out = Relu(p)"
+    assert any(["DynamicQuantizeLinear(x)" in line for line in lines(f"{changed} {end}", QUANTIZED)])
+
+
+@pytest.mark.parametrize(("step", "is_block"), [("ws", True), ("other", False)])
+def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_block: bool) -> None:
+    text = (
+        f"q, s, z = DynamicQuantizeLinear(x) bs = Mul(s, {step}) d = Div(b, bs) r = Floor(d) c = Cast<to = 6>(r) "
+        "n = Reshape(c, sides) i = ConvInteger(q, k, z, wz) t = Add(i, n) f = Cast<to = 1>(t) sw = Mul(s, ws) "
+        "p = Mul(f, sw) out = Relu(p)"
+    )
+    weights = f"{QUANTIZED}, int64[3] sides = {{1, 4, 1}}, uint8[4,6,3] k = {{{', '.join(['1'] * 72)}}}"
+    assert (lines(text, weights) == ["out = Conv(x, 3, out=4, pad=0, q8, act=relu)"]) == is_block

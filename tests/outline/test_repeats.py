@@ -97,7 +97,7 @@ def test_branches_of_one_line_are_arguments_and_longer_ones_are_lines() -> None:
     short = f"out = If(c) <then_branch = {then}, else_branch = {other}>"
     assert lines(short, inputs="float[2,6,8] x, bool c") == ["out = If(c, then=Relu(x), else=Tanh(x))"]
     deeper = lines(short.replace("out =", "z =") + " out = Neg(z)", inputs="float[2,6,8] x, bool c")
-    assert deeper == ["out = Neg(If(c))", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    q = Tanh(x)"]
+    assert deeper == ["out = Neg(If(c, then=Relu(x), else=Tanh(x)))"]
     longer = short.replace("q = Tanh(x)", "r = Softmax(x) q = Concat<axis = 0>(r, r)")
     assert lines(longer, inputs="float[2,6,8] x, bool c") == [
         "out = If(c)", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    h = Softmax(x)",
@@ -169,13 +169,13 @@ def branches(value: str, one: str, other: str) -> str:
 
 
 def test_graphs_that_are_equal_but_for_numbers_and_weights_are_one() -> None:
-    one, other = "u = MatMul(x, a) t = Mul(u, u)", "w = MatMul(x, b) f = Mul(w, w)"
+    one, other = "u = MatMul(x, a) t = Add(u, u)", "w = MatMul(x, b) f = Add(w, w)"
     found = outline(branches("out", one, other), K, inputs="float[2,6,8] x, bool c")
     assert found.texts()[1:] == [
         "out = If(c): float32[2,6,8]",
         "  then_branch, else_branch:",
         "    h = x @ a",
-        "    t = h * h",
+        "    t = h + h",
     ]
     graphs = found.lines[1].lines
     assert [len(line.nodes) for line in (found.lines[1], *graphs, *graphs[0].lines)] == [5, 4, 2, 2]
@@ -188,7 +188,7 @@ def test_graphs_that_consume_their_values_in_another_order_are_two() -> None:
 
 
 def test_equal_graphs_list_the_values_around_them() -> None:
-    text = "y = Relu(x) z = Tanh(x) " + branches("p", "u = Exp(y) t = Mul(u, u)", "w = Exp(z) f = Mul(w, w)")
+    text = "y = Relu(x) z = Tanh(x) " + branches("p", "u = Exp(y) t = Add(u, u)", "w = Exp(z) f = Add(w, w)")
     found = lines(f"{text} q = Add(p, y) out = Add(q, z)", inputs="float[2,6,8] x, bool c")
     assert {"y = Relu(x)", "h = Tanh(x)", "    z = Exp((y, h))"} <= set(found)
 
@@ -301,3 +301,41 @@ def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
         "  z = GatherElements(GatherElements(z, y[1]), y[1])",
         "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",
     ]
+
+
+def test_repeats_in_rounds_begin_with_values_of_their_round() -> None:
+    text, value = "", "x"
+    for stage in range(2):
+        text += f"s{stage} = Softmax({value}) "
+        value = f"s{stage}"
+        for at in (f"{stage}{number}" for number in range(3)):
+            name = f"[__stages_{stage}__layers_{at[1]}__up]"
+            text += f"{name} u{at} = MatMul({value}, a) {name} g{at} = Gelu(u{at}) {name} r{at} = Add(g{at}, {value}) "
+            value = f"r{at}"
+    assert lines(f"{text} out = Tanh({value})", K) == [
+        "repeat 2  stages.{i}  (h = x)",
+        "  y = Softmax(h)",
+        "  repeat 3  layers.{i}  (h = y)",
+        "    h = h + Gelu(h @ same a)",
+        "out = Tanh(h)",
+    ]
+
+
+def test_a_value_that_all_rounds_consume_keeps_its_name() -> None:
+    text = "y = Relu(x) "
+    for at in range(3):
+        text += f"a{at} = MatMul(y, a) b{at} = Softmax(a{at}) c{at} = Sub(b{at}, y) d{at} = Sub(c{at}, c{at}) "
+    found = lines(f"{text} m = Max(d0, d1, d2) n = Min(d0, d1, d2) out = Sub(m, n)", K)
+    assert found[:4] == ["h = Relu(x)", "repeat 3", "  y = Softmax(h @ same a) - h", "  y = y - y"]
+
+
+def test_repeats_that_hand_on_other_numbers_of_values_are_not_alike() -> None:
+    text, value = "", "x"
+    for stage in range(2):
+        text += f"s{stage} = Softmax({value}) "
+        value = f"s{stage}"
+        for at in (f"{stage}{number}" for number in range(3)):
+            text += f"u{at} = MatMul({value}, a) g{at} = Gelu(u{at}) r{at} = Add(g{at}, {value}) "
+            value = f"r{at}" if stage == 0 else value
+    found = lines(f"{text} m = Max(r10, r11, r12) n = Min(r10, r11, r12) out = Sub(m, n)", K)
+    assert [line for line in found if line.startswith("repeat")] == ["repeat 3", "repeat 3"]

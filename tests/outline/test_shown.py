@@ -179,8 +179,10 @@ def test_outputs_of_graphs_inside_are_in_their_order() -> None:
         else_branch = f () => (float[2,6,8] q1, float[2,6,8] p1) { p1 = Relu(x) q1 = Tanh(x) }>
     out = Sub(a, b)
     """
-    found = lines(text, inputs="float[2,6,8] x, bool c")
-    assert [line.strip() for line in found if "->" in line] == ["then_branch -> p, q:", "else_branch -> q1, p1:"]
+    inputs = "float[2,6,8] x, bool c"
+    assert lines(text, inputs=inputs)[0] == "h, y = If(c, then=(Relu(x), Tanh(x)), else=(Tanh(x), Relu(x)))"
+    longer = lines(text.replace("q = Tanh(x)", "q = Tanh(p)").replace("q1 = Tanh(x)", "q1 = Tanh(p1)"), inputs=inputs)
+    assert [line.strip() for line in longer if "->" in line] == ["then_branch -> p, q:", "else_branch -> q1, p1:"]
 
 
 def test_of_many_operands_some_are_named_and_the_rest_counted() -> None:

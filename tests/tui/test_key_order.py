@@ -94,7 +94,7 @@ def send_all(bench: Bench, *keys: str) -> None:
 DIALOGS = [
     ("onnxjson_tui.workbench.editing.value_choices", ("1", "w"), "Input 1 of Add"),
     ("onnxjson_tui.workbench.editing.slot_choices", ("w",), "Which input"),
-    ("onnxjson_tui.names.offers.Offers.operators", ("a",), "Add a node"),
+    ("onnxjson_tui.names.offers.Offers.operators", ("a",), "Insert an operator"),
     ("onnxjson_tui.workbench.inspection.operator_lines", ("g", "D"), "Add"),
 ]
 

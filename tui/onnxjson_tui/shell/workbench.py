@@ -147,8 +147,9 @@ class Workbench(GraphScreen):
         super().draw_bars()
         if self.is_mounted and self.is_running and self.query("#nodes-title"):
             for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), "")):
-                mark = Span(" " if self.pane != pane else "▌" if self.terminal.glyphs == "unicode" else "|", "title")
                 style: Style = "title" if self.pane == pane else "quiet"
+                glyph = "▌" if self.terminal.glyphs == "unicode" else "|"
+                mark = Span(glyph if self.pane == pane else " ", style)
                 spans = [Span(span.text, style if span.style == "plain" else span.style) for span in line]
                 self.query_one(f"#{pane}-title", Bar).show((mark, *spans), right)
 

@@ -80,7 +80,7 @@ async def fill_in(
     preview = await workbench.app.push_screen_wait(FormScreen(workbench, filling, focus=focus, also=also, title=title))
     if preview is not None and workbench.accept(preview) is not None:
         added = next((each for each in preview.edits if isinstance(each, AddNode)), None)
-        if added is not None:
+        if added is not None and workbench.chosen is None:  # a filter stays
             _go_to_added(workbench, added)
     return preview
 
