@@ -42,7 +42,7 @@ rmSync(data, { recursive: true, force: true });
 for (const each of ["driver", "python"]) cpSync(join(here, each), join(extensions, each), { recursive: true });
 const entry = join(home, "node_modules/code-server/out/node/entry.js");
 const places = ["--user-data-dir", data, "--extensions-dir", extensions];
-execFileSync("node", [entry, ...places, "--install-extension", join(here, "../onnxjson-0.1.0.vsix")], { stdio: "inherit" });
+execFileSync("node", [entry, ...places, "--install-extension", join(here, "../onnxjson-1.0.0.vsix")], { stdio: "inherit" });
 const server = spawn("node", [entry, ...places, "--auth", "none", "--bind-addr", `127.0.0.1:${PORT}`, "--disable-telemetry",
   "--disable-update-check", "--disable-workspace-trust", work], { stdio: ["ignore", "pipe", "inherit"] });
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu",
