@@ -150,9 +150,8 @@ if not TYPE_CHECKING:
         elif module := _MODULES.get(name):
             value = getattr(importlib.import_module(module), name)
         else:
-            from onnxjson.model.methods import meant
-
-            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}{meant('onnxjson', name)}")
+            hint = importlib.import_module("onnxjson.model.methods").meant("onnxjson", name)
+            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}{hint}")
         globals()[name] = value
         return value
 

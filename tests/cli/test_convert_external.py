@@ -265,7 +265,7 @@ def test_the_model_that_has_the_weights_of_a_text_is_not_replaced(binary: Path) 
 def test_saving_does_not_replace_the_weights_beside_the_model(split: Path) -> None:
     before = split.with_name("w.bin").read_bytes()
     with pytest.raises(OutputError, match=r"w\.bin has tensors of the model"):
-        onnxjson.save(onnxjson.load(split), split.with_name("w.bin"))
+        onnxjson.save(onnxjson.load(split), split.with_name("w.bin"), format="onnx")
     assert split.with_name("w.bin").read_bytes() == before
 
 

@@ -104,7 +104,7 @@ def test_what_is_not_text_in_utf_8_stays_what_it_is() -> None:
         (SetDoc(text="t", node="output:b", graph="/graph"), "give at most one of them"),
         (SetDoc(text="t", address="/graph", graph="/graph"), "give at most one of them"),
         (SetDoc(text="t", graph="/grap"), 'there is no graph at /grap; did you mean "/graph"?'),
-        (SetDoc(text="t", node="op:Mull"), 'no node has op:Mull; did you mean "Mul"?'),
+        (SetDoc(text="t", node="op:Mull"), 'no node has op:Mull; did you mean "op:Mul"?'),
         (SetDoc(text="t", tensor="a"), '"a" has no value_info that could store a doc string; infer-shapes'),
         (SetDoc(text="t", address="/graph/input/9"), "/graph/input has 3 members"),
         (SetDoc(text="t", address="/graph/node"), "/graph/node has no doc string; name a graph, function, node"),

@@ -138,7 +138,7 @@ def test_what_needs_a_newer_ir_version(model: Model, expected: list[tuple[int, s
         (SetMetadata(key="k", value="v", node="op:Conv", graph="/graph"), "give at most one of them"),
         (SetMetadata(key="nothing", remove=True), 'the model has no metadata "nothing"'),
         (SetMetadata(key="nothing", remove=True, node="op:Conv"), 'none of [0-9]+ nodes has metadata "nothing"'),
-        (SetMetadata(key="k", value="v", node="op:Convv"), 'no node has op:Convv; did you mean "Conv"?'),
+        (SetMetadata(key="k", value="v", node="op:Convv"), 'no node has op:Convv; did you mean "op:Conv"?'),
         (SetMetadata(key="k", value="v", graph="/grap"), 'there is no graph at /grap; did you mean "/graph"?'),
     ],
 )

@@ -223,7 +223,7 @@ def _text_graph(opset: int, body: str) -> Model:
         (18, b"wrap", 'the attribute "mode" of Pad may be "wrap" since version 19; the model imports 18'),
         (18, b"constnt", 'the attribute "mode" of Pad must not be "constnt"; did you mean "constant"?'),
         (18, b"zzz", 'the attribute "mode" of Pad must not be "zzz"; it may be constant, reflect or edge'),
-        (18, b"\xff", 'the attribute "mode" of Pad is not valid UTF-8; in proto-JSON, bytes'),
+        (18, b"\xff", 'the attribute "mode" of Pad is not valid UTF-8; in proto-JSON, write bytes'),
     ],
 )
 def test_texts_of_attributes_are_those_of_the_operator(opset: int, stored: bytes, message: str) -> None:

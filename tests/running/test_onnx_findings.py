@@ -205,7 +205,7 @@ def test_the_number_of_questions_is_limited(worker: Worker, monkeypatch: pytest.
     *found, last = onnx_findings(worker, model, check_model(model))
     assert [each.address for each in found] == ["/graph/node/0", "/graph/node/2", "/graph/node/4"]
     assert last.code == "check-unfinished"
-    assert "asked 2 times" in last.message
+    assert "ran 2 times" in last.message
 
 
 def test_branches_of_one_node_do_not_follow_from_each_other() -> None:

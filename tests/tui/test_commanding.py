@@ -36,7 +36,7 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
         before = bytes_of(bench.session.model)
         for line, said in (
             ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
-            ("set-attribute op:Ad x 1", 'did you mean "Add"'),
+            ("set-attribute op:Ad x 1", 'did you mean "op:Add"'),
             ("set-attribute op:Add", "needs --attribute"),
             ("undo x", "undo has no arguments"),
             ("rewire % 0 x", "no node is selected"),

@@ -76,7 +76,7 @@ def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
 def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
         await bench.press("f", *"op:Ad")
-        assert 'did you mean "Add"' in bench.text
+        assert 'did you mean "op:Add"' in bench.text
         assert len(bench.bench.nodes.rows) == 0
         await bench.press("d")
         assert len(bench.bench.nodes.rows) == 2

@@ -180,8 +180,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
 
 class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="quantize-weights"):
-    """Quantize the constant weights of MatMul to 2, 4 or 8 bits, with a scale for each block; activations stay
-    unchanged.
+    """Quantize the constant weights of MatMul to 2, 4 or 8 bits, with a scale for each block.
 
     The result has MatMulNBits, an operator of onnxruntime. No input values are needed, only to measure the error.
     """
