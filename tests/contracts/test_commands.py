@@ -28,8 +28,8 @@ VERBS = {
 """The words that the help of a command begins with."""
 
 METAVARS = {
-    "MODEL", "OUT", "DIR", "FILE", "NAME", "N", "SIZE", "SECONDS", "SELECTOR", "[SELECTOR]", "PASS",
-    "TYPE", "[RULES]", "NAME=VALUE", "NAME:TYPE", "NAME[:TYPE]", "NAME=TYPE", "NAME=VALUE,...", "NAME=PASS,...", "NAME,...", "[NAME=]FILE",
+    "MODEL", "OUT", "DIR", "FILE", "NAME", "N", "SIZE", "SECONDS", "SELECTOR", "[SELECTOR]", "PASS", "TYPE", "[RULES]",
+    "NAME=VALUE", "NAME:TYPE", "NAME[:TYPE]", "NAME=TYPE", "NAME=VALUE,...", "NAME=PASS,...", "NAME,...", "[NAME=]FILE",
     "[NAME=]VALUE", "NAME=N", "NAME=N,...", "[NAME=]LOW:HIGH", "DTYPE=REL[,ABS]", "REV", "CODE",
 }  # fmt: skip
 """The words that stand for the values of options."""
