@@ -145,7 +145,7 @@ def _failed(path: Path, error: BaseException) -> EditError:
     hint = ""
     if isinstance(error, AttributeError) and error.name:
         hint = suggest(error.name, dir(error.obj))
-    elif "immutable type" in str(error):
+    elif "does not change; write" in str(error):
         hint = "models do not change; return edits, such as edits.ReplaceNode(node=..., op_type=...)"
     return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 300)}{f'; {hint}' if hint else ''}")
 

@@ -90,7 +90,11 @@ _MEANT: Final = {
         ".inputs": "input",
         ".outputs": "output",
     },
-    "TensorPlace": {".numpy()": "values value data array", ".type.dtype": "dtype", ".type.shape": "shape"},
+    "TensorPlace": {
+        ".numpy()": "values value data array",
+        ".tensor.dtype for a constant, else .type.dtype where its type is declared": "dtype",
+        ".tensor.shape for a constant, else .type.shape where its type is declared": "shape",
+    },
     "Diff": {"onnxjson.save(diff.target, path)": "save", "print(diff.to_markdown())": "to_text", ".patch": "to_patch"},
     "Trace": {".model.save(path)": "save", ".model": "result optimized output new"},
     "Verification": {".equal": "ok passed success same is_equal close"},
@@ -126,8 +130,10 @@ class Named(dict[str, Any]):
         super().__init__(items)
         self._change = change
 
-    def __setitem__(self, name: str, value: object) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"models do not change; write {self._change}, which returns a changed model")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
     def __missing__(self, name: object) -> NoReturn:
         near = suggest(name, self) if isinstance(name, str) else ""
@@ -137,15 +143,28 @@ class Named(dict[str, Any]):
         return dict, (dict(self),)
 
 
-def refuse_assignment(record: object, name: str, value: object) -> NoReturn:
+def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
     """Raise the AttributeError of an assignment to a record or place; it says how to change a model."""
     kind = type(record).__name__
-    way = f"msgspec.structs.replace({kind.lower()}, {name}=...), which returns a changed record"
+    variable, field = kind.lower(), name.removesuffix("s")
     if kind in ("Node", "Place"):
-        is_field = name in ("name", "op_type", "domain", "input", "output", "inputs", "outputs")
-        change = f"update({name.removesuffix('s')}=...)" if is_field else f"set_attribute({name!r}, ...)"
+        fields = {*onnxjson.Node.__struct_fields__} - {"attribute"}
+        field = name if name in fields else field
+        change = f"update({field}=...)" if field in fields else f"set_attribute({_attribute(name)}, ...)"
         way = f"model.node(...).{change}, which returns a changed model"
-    raise AttributeError(f"immutable type: {kind!r} does not change; write {way}")
+    elif name in record.__struct_fields__:
+        way = f"msgspec.structs.replace({variable}, {name}=...), which returns a changed record"
+    elif kind == "Model" and name == "opsets":
+        way = "model.rewrite(onnxjson.edits.ConvertOpset(...)), which returns a changed model"
+    elif kind == "Model" and field in onnxjson.Graph.__struct_fields__:
+        way = f"msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, {field}=...))"
+    else:
+        way = f"msgspec.structs.replace({variable}, FIELD=...); its fields are {', '.join(record.__struct_fields__)}"
+    raise AttributeError(f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind} does not change; write {way}")
+
+
+def _attribute(name: str) -> str:
+    return '"NAME"' if name in ("attribute", "attributes") else repr(name)
 
 
 class Tabular:
@@ -246,7 +265,8 @@ class NodeMethods:
     @property
     def attributes(self: Any) -> Mapping[str, Any]:
         """The values of the attributes (`Attribute.value`) by name, read-only."""
-        return Named([(each.name or "", each.value) for each in self.attribute], 'node.set_attribute("NAME", value)')
+        values = [(each.name or "", each.value) for each in self.attribute]
+        return Named(values, 'model.node(...).set_attribute("NAME", value)')
 
 
 _FUNCTIONS: Final = ("run", "check", "verify", "diff", "merge", "optimize", "convert", "apply", "dumps")

@@ -2,7 +2,9 @@
 
 import math
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy
@@ -60,6 +62,51 @@ def test_nan_attribute_is_a_nan() -> None:
 def test_attributes_are_read_only() -> None:
     with pytest.raises(TypeError):
         Node().attributes["a"] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda names: names.__delitem__("fc.bias"),
+        lambda names: names.__ior__({}),
+        lambda names: names.update(a=1),
+        lambda names: names.pop("fc.bias"),
+        lambda names: names.popitem(),
+        lambda names: names.setdefault("a", 1),
+        lambda names: names.clear(),
+    ],
+)
+def test_every_change_of_things_by_name_is_refused(change: Callable[[Any], object]) -> None:
+    names = onnxjson.from_proto(make_example()).initializers
+    with pytest.raises(TypeError, match="models do not change; write model"):
+        change(names)
+    assert "fc.bias" in names
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "advice"),
+    [
+        (lambda model: model, "inputs", "graph=msgspec.structs.replace(model.graph, input=...))"),
+        (lambda model: model, "opsets", "model.rewrite(onnxjson.edits.ConvertOpset(...))"),
+        (lambda model: model, "domain", "msgspec.structs.replace(model, domain=...)"),
+        (lambda model: model.inputs[0], "shape", "replace(valueinfo, FIELD=...); its fields are name, type"),
+        (lambda model: model.nodes[0], "doc_string", "model.node(...).update(doc_string=...)"),
+        (lambda model: model.nodes[0].node, "inputs", "model.node(...).update(input=...)"),
+        (lambda model: model.nodes[0], "attributes", 'model.node(...).set_attribute("NAME", ...)'),
+    ],
+)
+def test_an_assignment_is_answered_with_a_way_that_works(of: Callable[[Model], Any], name: str, advice: str) -> None:
+    with pytest.raises(AttributeError, match=r"^an? [A-Z][a-zA-Z]+ does not change; write ") as caught:
+        setattr(of(onnxjson.from_proto(make_example())), name, ())
+    assert advice in str(caught.value)
+
+
+def test_dtype_of_a_constant_is_where_the_message_says() -> None:
+    place = onnxjson.from_proto(make_example()).tensor("fc.bias")
+    with pytest.raises(AttributeError, match=r"write \.tensor\.dtype for a constant"):
+        place.dtype  # type: ignore[attr-defined]  # noqa: B018
+    assert place.tensor is not None
+    assert place.tensor.dtype == "float32"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16", "float8_e4m3fn", "int4", "float4_e2m1fn"])
