@@ -205,6 +205,7 @@ class TestRun:
     def test_run_it_on_an_array(self, model: onnxjson.Model) -> None:
         result = onnxjson.run(model, {"image": np.zeros((2, 1, 8, 8), np.float32)})
         assert result.arrays["probabilities"].shape == (2, 10)
+        assert (list(result), "probabilities" in result, 0 in result) == (["probabilities"], True, False)
 
     def test_run_it_on_arrays_without_names(self, model: onnxjson.Model) -> None:
         image = np.zeros((2, 1, 8, 8), np.float32)

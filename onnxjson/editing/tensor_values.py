@@ -242,11 +242,11 @@ def set_elements(workspace: Workspace, selector: str, values: object, dtype: str
     array = numpy.asarray(values)
     kind = _kind(dtype, old, edit)
     dims = kind.dims or ()
-    if array.shape not in (dims, (math.prod(dims),)):
+    if array.shape not in (dims, (math.prod(dims),)) and not array.size == math.prod(dims) == 1:
         shapes = [",".join(map(str, shape)) for shape in (array.shape, dims)]
         way = f'to change its shape write dtype="{DATA_TYPE_NAMES[kind.data_type]}[{shapes[0]}]"'
         what = f"{visible(ref.name)}: the array has the shape [{shapes[0]}], the constant [{shapes[1]}]"
-        raise EditError(f"{edit}: {what}; {way}", ref.address)
+        raise EditError(what, ref.address, place=edit, hint=way)
     array = array.reshape(dims)
     encode = partial(numpy_constants.from_array, array, kind, lossy=lossy or not hasattr(values, "dtype"))
     return _put(workspace, ref, old, encode, edit)

@@ -167,7 +167,7 @@ def _facts(report: Any) -> Iterator[tuple[str, Iterable[str]]]:
             yield "matches", sorted({str(each.get("rule") or "models with a match") for each in report})
         codes = {str(each["code"]) for each in report if isinstance(each, dict) and "code" in each}
         if codes:
-            yield "findings", [f"{code}  {_MESSAGES[code]}" if code in _MESSAGES else code for code in sorted(codes)]
+            yield "findings", sorted(codes)
 
 
 def _groups(found: dict[str, list[str]], least: int = 1) -> tuple[Group, ...]:
@@ -188,6 +188,8 @@ def _sections(summary: Summary) -> Iterator[tuple[str, str, str, Sequence[Group]
         heading = ("outputs" if "output" in name else "changes") if any(each.number for each in groups) else ""
         yield name, f"{counted(len(groups), 'model')} {name}", heading, groups
     for name, groups in summary.tables.items():
+        if name == "findings":
+            groups = [each._replace(label=f"{each.label}  {_MESSAGES.get(each.label, '')}".rstrip()) for each in groups]
         yield name, _EQUAL.get(name, name), "models", groups
 
 

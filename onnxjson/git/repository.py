@@ -227,9 +227,15 @@ def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
 
     error.args = tuple(renamed(each) if isinstance(each, str) else each for each in error.args)
     error.places = tuple(map(renamed, error.places))
+    error.hint = renamed(error.hint)
     if isinstance(error, DecodeError | EncodeError):
         error.findings = tuple(
-            msgspec.structs.replace(finding, message=renamed(finding.message), file=spec if finding.file else "")
+            msgspec.structs.replace(
+                finding,
+                message=renamed(finding.message),
+                hint=renamed(finding.hint),
+                file=spec if finding.file else "",
+            )
             for finding in error.findings
         )
 

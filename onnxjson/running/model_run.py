@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -167,6 +167,13 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     def __getitem__(self, name: str) -> Any:
         """An output of the first run as in `arrays`."""
         return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the outputs of the first run."""
+        return iter(self.outputs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.outputs
 
     @property
     def median(self) -> float | None:

@@ -85,7 +85,8 @@ def load(
     if head.startswith(_LFS_POINTER):
         raise errors.DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
     if head.startswith(b"\x93NUMPY"):
-        raise errors.DecodeError(f"{name} is an array of NumPy, not a model; run --input and set-tensor --file read it")
+        what = f"{name} is an array of NumPy, not a model"
+        raise errors.DecodeError(f"{what}; read it with run --input or set-tensor --file")
     if path.suffix == safetensors.ENDING:
         return Loaded(safetensors.read(source, name), "onnx", (), identity)
     if path.name.endswith(safetensors.INDEX_ENDING):

@@ -137,17 +137,19 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return MissingInputError(f"{name} does not exist{_alike(path)}")
     if isinstance(error, IsADirectoryError):
-        return MissingInputError(f"{name} is a folder; a file is expected, such as {name.rstrip('/')}/*.onnx")
+        return MissingInputError(f"{name} is a folder; a file is expected")
     if isinstance(error, PermissionError):
         return AccessDeniedError(f"{name} may not be read: {error.strerror}")
     return FileError(f"{name} cannot be read: {error.strerror}")
 
 
 def _alike(path: Path) -> str:
-    """The end of the message about a file that does not exist: models beside it with a similar name."""
+    """The end of the message about a file that does not exist: models, or files of its kind, beside it."""
+    endings = (".onnx", ".onnx.json", ".onnxjson", *filter(None, [path.suffix]))
     with suppress(OSError, ValueError):
         names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
-        models = {each.partition(".onnx")[0]: each for each in names if ".onnx" in each}
+        names = sorted([each for each in names if each.endswith(endings)], key=lambda each: each.endswith(path.suffix))
+        models = {each.partition(".onnx")[0]: each for each in names}
         near = difflib.get_close_matches(path.name.partition(".onnx")[0], models, n=1, cutoff=0.75)
         return f'; did you mean "{visible(str(path.with_name(models[near[0]])))}"?' if near else ""
     return ""

@@ -181,6 +181,10 @@ def test_each_change_of_a_tensor(model: Model) -> None:
         bias.set_values([0.1] * 10, "float16")
     with pytest.raises(EditError, match=r"0\.1"):
         bias.set_values(numpy.full(10, 0.1))
+    with pytest.raises(EditError, match=r"^set-tensor: fc\.bias: the array has the shape \[2\], the"):
+        bias.set_values([1, 2])
+    single = bias.set_values([1], "float32[1]")
+    assert single.tensor("fc.bias").set_values(0.25).tensor("fc.bias").numpy().tolist() == [0.25]
     assert bias.rename("b").node("op:Gemm").node.input[2] == "b"
     inserted = model.tensor("features").insert("Clip", output="clipped")
     assert inserted.tensor("clipped").producer.node.input == ("features",)  # type: ignore[union-attr]

@@ -677,7 +677,9 @@ def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:
     assert re.search(r"matches\n +8  clamp", run("fleet", "find", models, "--rules", rule, "--jobs", "1").stdout)
     changed = run("fleet", "rewrite", "set-doc", models, "--text", "a", "-o", tmp_path / "a", "--jobs", "1").stdout
     assert re.search(r"m000\.onnx  \([0-9]+ bytes -> [0-9]+ bytes\)", changed)
-    checked = run("fleet", "check", models, "--select", "naming", "--jobs", "1").stdout
+    of_rules = tmp_path / "summary.json"
+    checked = run("fleet", "check", models, "--select", "naming", "--jobs", "1", "-o", of_rules).stdout
+    assert json.loads(of_rules.read_text())["tables"]["findings"][0]["label"] == "ONJ408"
     assert re.search(r"findings\n +12  ONJ408  the model does not name its producer  \(", checked), checked
     (models / "broken.onnx").write_bytes(b"\x01\x02")
     result = run("fleet", "check", models, "--jobs", "1")

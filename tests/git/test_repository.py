@@ -9,8 +9,8 @@ import pytest
 
 import onnxjson
 from onnxjson import Graph, Model, Node, OnnxJsonError, ValueInfo
-from onnxjson.git.repository import is_revision_spec, open_revision
-from onnxjson.model.errors import DecodeError, FileError, MissingInputError, UntrustedError
+from onnxjson.git.repository import _with_user_name, is_revision_spec, open_revision
+from onnxjson.model.errors import DecodeError, EditError, FileError, MissingInputError, UntrustedError
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.storage.external_files import externalize, internalize
@@ -355,3 +355,9 @@ def test_repository_with_sha256_names_is_read(tmp_path: Path, repository: Any, m
     repository.top = tmp_path / "long"
     repository.commit("one", **{"m.onnx": binary()})
     assert producer("HEAD:m.onnx") == "one"
+
+
+def test_no_part_of_an_error_names_the_temporary_file(tmp_path: Path) -> None:
+    error = EditError(f"{tmp_path}/m.onnx is bad", place=f"{tmp_path}/m.onnx", hint=f"see {tmp_path}/m.onnx")
+    _with_user_name(error, tmp_path, "HEAD:m.onnx")
+    assert str(error) == "HEAD:m.onnx: HEAD:m.onnx is bad; see HEAD:m.onnx"
