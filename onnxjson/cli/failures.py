@@ -64,6 +64,9 @@ def report_failure(error: Exception) -> int:
     if is_internal(error) and os.environ.get("ONNXJSON_DEBUG") == "1":
         for text in "".join(traceback.format_exception(error)).splitlines():
             output.talk(text, always=True)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return USAGE
     code, text = _code_and_text(error)
     try:
         unprintable()

@@ -9,8 +9,8 @@ import click
 
 from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import Words, path_of
-from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.display import counted, listed, suggest, visible
+from onnxjson.model.errors import MissingInputError, OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
@@ -148,7 +148,13 @@ def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple
             given, why = [*given, why], _ALL
     if rules is not None:
         shipped = read_rules(SHIPPED) if rules == _BUILTIN or not os.path.lexists(rules) else []
-        wanted = [each for each in shipped if rules in (_BUILTIN, each.id)] or read_rules(Path(rules))
+        wanted = [each for each in shipped if rules in (_BUILTIN, each.id)]
+        if shipped and not wanted and not {os.sep, "."} & {*rules}:
+            hint = (
+                suggest(rules, [each.id for each in shipped]) or "write --rules alone to use all rules of the package"
+            )
+            raise MissingInputError(f"no rule or file is called {output.quoted(rules)}", hint=hint)
+        wanted = wanted or read_rules(Path(rules))
     elif len(given) < 2 or os.path.isfile(given[-1]):
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:

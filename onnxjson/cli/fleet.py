@@ -164,7 +164,9 @@ def _spelled(option: click.Option, value: Any) -> list[str]:
         spelling = option.opts[-1] if value is True or not option.secondary_opts else option.secondary_opts[-1]
         return [spelling]
     values = value if option.multiple else [value]
-    return [text for each in values for text in (option.opts[-1], *([each] if isinstance(each, str) else each))]
+    # An option whose value is left out has an object of click's parser.
+    given = [each if isinstance(each, str | tuple | list) else str(option.flag_value) for each in values]
+    return [text for each in given for text in (option.opts[-1], *([each] if isinstance(each, str) else each))]
 
 
 class _FleetGroup(options.Group):

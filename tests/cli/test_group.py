@@ -124,6 +124,13 @@ def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
     assert "-o" not in run("check", "--nope").stderr
 
 
+@pytest.mark.parametrize("command", ["tensor", "git"])
+def test_a_group_without_words_prints_its_help(command: str) -> None:
+    said = run(command)
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert said.stderr == run(command, "--help").stdout
+
+
 def test_command_like_no_other_names_the_help() -> None:
     assert run("xyzzy").stderr == "onnxjson: error[2]: there is no command 'xyzzy'; see `onnxjson --help`\n"
 

@@ -675,6 +675,7 @@ def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:
     assert all(row["written_bytes"] == os.path.getsize(row["output"]) for row in rows_of(out))
     rule.write_text('{"format": "onnxjson-rule/1", "id": "clamp", "message": "m", "pattern": "Relu($x)"}')
     assert re.search(r"matches\n +8  clamp", run("fleet", "find", models, "--rules", rule, "--jobs", "1").stdout)
+    assert run("fleet", "find", models, "--rules", "--jobs", "1").exit_code == 0
     changed = run("fleet", "rewrite", "set-doc", models, "--text", "a", "-o", tmp_path / "a", "--jobs", "1").stdout
     assert re.search(r"m000\.onnx  \([0-9]+ bytes -> [0-9]+ bytes\)", changed)
     of_rules = tmp_path / "summary.json"

@@ -303,6 +303,8 @@ def test_the_rules_of_the_package_are_the_default_and_each_is_counted(tmp_path: 
     assert {each["rule"]: each["count"] for each in objects} == dict.fromkeys(RULES, 0) | {"gelu-erf": 1, "erf-gate": 1}
     assert f"{path}:     1  gelu-erf\n" in run("find", path, path, "--rules", "--count").stdout
     assert run("find", path, "--rules", "none").exit_code == 66
+    said = run("find", path, "--rules", "relu").stderr
+    assert said == "onnxjson: error[66]: no rule or file is called 'relu'; did you mean \"relu-clip\"?\n"
 
 
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")), ids=lambda path: path.stem)
