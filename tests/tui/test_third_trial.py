@@ -66,6 +66,22 @@ def test_a_filter_stays_after_one_of_its_nodes_is_deleted_and_after_undo(tmp_pat
     run_small(_copy(tmp_path), flow)
 
 
+def test_undoing_a_step_made_before_a_filter_adds_no_node_to_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("/")
+        await found.type("Softmax")
+        await found.press("a")
+        await found.type("relu")
+        await found.press("ctrl+s", "f")
+        await found.type("op:MatMul")
+        before = len(found.bench.nodes.rows)
+        await found.press("u")
+        assert "filter op:MatMul" in found.lines[1]
+        assert len(found.bench.nodes.rows) == before
+
+    run_small(_copy(tmp_path), flow)
+
+
 def test_an_inserted_node_has_the_cursor_and_is_unfolded(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("/")

@@ -337,14 +337,15 @@ class Workbench(GraphScreen):
         self.draw_bars()
 
     def _filter_after(self, changed: Changed, cursor: int | None) -> tuple[str, list[int]] | None:
-        """Return the filter with the nodes that are left of it; with the one that an undone step had removed."""
+        """Return the filter with the nodes that are left of it; with that at the cursor if undo has restored it."""
         text, positions = self._filter or ("", [])
         if len(positions) > _MOST_FOLLOWED:
             return None
         places = [place_after(changed.patch, f"{self._graph}/node/{each}") for each in positions]
         rest = {int(each.rpartition("/")[2]) for each in places if each is not None}
         if changed.kind == "undone" and rest and cursor is not None:
-            rest.add(cursor)
+            was_removed = place_after(changed.patch.invert(), f"{self._graph}/node/{cursor}") is None
+            rest |= {cursor} if was_removed else set()
         return (text, sorted(rest)) if rest else None
 
     def step(self, count: int) -> tuple[Changed | None, int]:
