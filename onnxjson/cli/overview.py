@@ -1,5 +1,6 @@
 """The table of all commands, and which one is meant by a word that is none."""
 
+import difflib
 import shlex
 from collections.abc import Collection, Sequence
 from itertools import pairwise
@@ -19,10 +20,7 @@ MEANT: Final = {
     "diff --format patch": "patch make-patch",
     "verify": "compare equal same accuracy numerics test",
     "tui": "browse ui gui explore netron",
-    "rewrite": "modify set change surgeon",
-    "rewrite delete-node": "delete remove rm drop",
-    "rewrite extract": "cut subgraph crop sub slice",
-    "rewrite infer-shapes": "shapes shape-inference",
+    "rewrite": "modify change surgeon",
     "optimize MODEL -p onnxsim -o OUT": "optimise opt",
     "optimize MODEL -p quantize-dynamic -o OUT": "quantize",
     "convert": "to-json from-json tojson json export import save load encode decode text",
@@ -38,10 +36,13 @@ MEANT: Final = {
     "lsp": "server language-server editor",
     "mcp": "agent agents",
     "tensor": "weights weight base64 npy",
-    "fleet": "batch bulk all many",
+    "fleet": "bulk all many",
     "demo": "tour example tutorial start",
 }
-"""Words that are typed for a command; what follows them is written for MODEL and OUT, or after the command."""
+"""Words that are typed for a command; what follows them is written for MODEL and OUT, or after the command.
+
+Words for edits and passes are in their catalogues.
+"""
 
 
 MEANT_OPTIONS: Final = {
@@ -169,32 +170,35 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
 
     `known` are the options that the command has.
     """
+    from onnxjson.editing.catalogue import NAMES, edit_meant
     from onnxjson.optimizing.passes.catalogue import pass_meant
 
     word = option.lstrip("-")
-    pass_name = pass_meant(word)
-    if command == "optimize" and pass_name:
-        return f"write -p {pass_name}"
+    pass_name, edit = pass_meant(word), edit_meant(word)
+    if command == "optimize" and (pass_name or edit):
+        return f"write -p {pass_name or edit}"
     after = [text for name, text in pairwise(typed) if name == option and text[:2] != "--"]
     value = next(iter([text.partition("=")[2] for text in typed if text.startswith(f"{option}=")] or after), "")
     for advice, words in MEANT_OPTIONS.items():
         if word not in words.split() or (advice.startswith("-") and advice.split()[0] not in known):
             continue
         if advice.startswith("onnxjson "):
-            return f"write `{written(advice, [text for text in typed if text != value], value)}`"
+            rest = [text for text in typed if text != value] if "VALUE" in advice else typed
+            return f"write `{written(advice, rest, value)}`"
         return f"write {advice.replace('VALUE', visible(value) or 'VALUE')}" if advice.startswith("-") else advice
-    return f"write `{written(f'onnxjson optimize MODEL -p {pass_name} -o OUT', typed)}`" if pass_name else ""
+    if pass_name:
+        return f"write `{written(f'onnxjson optimize MODEL -p {pass_name} -o OUT', typed)}`"
+    is_edit = bool(edit) and command not in NAMES and not difflib.get_close_matches(option, known, cutoff=0.75)
+    return f"an edit does this: `onnxjson rewrite {edit} --help`" if is_edit else ""
 
 
 def _edits_and_passes(word: str) -> list[str]:
-    from onnxjson.editing.catalogue import NAMES
+    from onnxjson.editing.catalogue import edit_meant
     from onnxjson.optimizing.passes.catalogue import pass_meant
 
-    name = pass_meant(word)
-    return [f"rewrite {word}"] if word in NAMES else [f"optimize MODEL -p {name} -o OUT"] if name else []
+    edit, name = edit_meant(word), pass_meant(word)
+    return [f"rewrite {edit}"] if edit else [f"optimize MODEL -p {name} -o OUT"] if name else []
 
 
 def _alike(word: str) -> list[str]:
-    import difflib
-
     return difflib.get_close_matches(word, COMMANDS, n=3, cutoff=0.75)

@@ -36,20 +36,27 @@ NAMES: Final[dict[str, type[Edit]]] = {name_of(edit): edit for edit in EDITS}
 
 
 _MEANT: Final = {
-    "delete-node": "remove-node drop-node remove delete",
-    "convert-opset": "set-opset upgrade-opset downgrade-opset opset upgrade version",
-    "infer-shapes": "shape-inference infer shapes",
+    "delete-node": "remove-node drop-node remove delete rm drop",
+    "convert-opset": "set-opset upgrade-opset downgrade-opset opset upgrade",
+    "infer-shapes": "shape-inference shapes",
     "set-batch-size": "batch set-batch batch-size make-dynamic dynamic dynamic-batch",
     "set-attribute": "attribute set-attr attr set",
     "set-tensor": "set-weight set-weights set-initializer replace-tensor",
     "cast-tensor": "cast set-dtype set-type change-dtype",
-    "extract": "cut subgraph crop slice",
+    "extract": "cut subgraph sub crop slice",
     "set-shape": "reshape shape resize",
     "combine": "concat join append compose",
-    "prune": "clean cleanup dead-code remove-unused",
+    "prune": "clean cleanup dead-code dce remove-unused",
     "replace-node": "change-op set-op replace",
 }
 """Names of edits in other programs."""
+
+
+def edit_meant(word: str) -> str:
+    """Return the edit that a word names, its own name or one of other programs; "" if there is none."""
+    return (
+        word if word in NAMES else next((edit for edit, words in _MEANT.items() if word.lower() in words.split()), "")
+    )
 
 
 def edit_named(name: str) -> type[Edit]:
@@ -60,7 +67,7 @@ def edit_named(name: str) -> type[Edit]:
     """
     edit = NAMES.get(name)
     if edit is None:
-        meant = next((edit for edit, words in _MEANT.items() if name in words.split()), "")
+        meant = edit_meant(name)
         hint = f'did you mean "{meant}"?' if meant else suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
         raise ParameterError(f'there is no edit "{visible(name)}"; {hint}')
     return edit

@@ -11,7 +11,9 @@ import pytest
 
 from onnxjson.cli import failures, output, overview
 from onnxjson.cli.group import onnxjson
+from onnxjson.editing import catalogue as edits
 from onnxjson.model import errors
+from onnxjson.optimizing.passes import catalogue as passes
 from tests.cli.running import command_line, run, run_process
 from tests.schemas import text_of
 
@@ -108,6 +110,15 @@ def test_words_that_are_typed_for_a_command_lead_to_it(word: str, meant: str) ->
         ("optimize m.onnx onnxsim -o s.onnx", "write -p onnxsim"),
         ("run m.onnx --shape 1,3,8,8", "write NAME=1,3,8,8"),
         ("rewrite remove-node m.onnx x -o n.onnx", '"delete-node"'),
+        ("rewrite shape-inference m.onnx", 'did you mean "infer-shapes"'),
+        ("rewrite dce m.onnx", 'did you mean "prune"'),
+        ("rewrite simplify m.onnx", "write `onnxjson optimize m.onnx -p onnxsim -o OUT`"),
+        ("optimize m.onnx -p dce -o n.onnx", 'did you mean "prune"'),
+        ("optimize m.onnx --dce -o n.onnx", "write -p prune"),
+        ("show m.onnx --set-dim N=1", "an edit does this: `onnxjson rewrite set-dim --help`"),
+        ("rewrite set-attribute m.onnx --attr x", "No such option '--attr'; see"),
+        ("show --list m.onnx", "write `onnxjson show m.onnx 'op:*'`"),
+        ("delete m.onnx x", "write `onnxjson rewrite delete-node m.onnx x`"),
         ("rewrite m.onnx prune -o n.onnx", "onnxjson rewrite prune m.onnx -o n.onnx"),
     ],
 )
@@ -133,6 +144,11 @@ def test_a_group_without_words_prints_its_help(command: str) -> None:
 
 def test_command_like_no_other_names_the_help() -> None:
     assert run("xyzzy").stderr == "onnxjson: error[2]: there is no command 'xyzzy'; see `onnxjson --help`\n"
+
+
+def test_a_word_of_other_programs_has_one_meaning_here() -> None:
+    tables = [{*" ".join(each.values()).split()} for each in (overview.MEANT, passes._MEANT, edits._MEANT)]
+    assert [tables[0] & tables[1], tables[0] & tables[2], tables[1] & tables[2]] == [set(), set(), set()]
 
 
 def test_every_command_that_is_suggested_is_one() -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from onnxjson.editing import spelling as edit_spelling
 from onnxjson.editing.catalogue import NAMES as EDITS
+from onnxjson.editing.catalogue import edit_meant
 from onnxjson.editing.declaration import AnyDeclared, Declared, name_of, non_default_parameters, summary
 from onnxjson.editing.parameters import COMMON, Parameter, Shape, parameters
 from onnxjson.editing.values import ValueMistakeError, plain_value, write_value
@@ -69,8 +70,6 @@ _MEANT: Final = {
     "onnxscript": "onnx-script rewriter",
     "onnxruntime": "ort onnx-runtime runtime basic extended",
     "transformers": "gelu attention layernorm layer-norm bert gpt2 fuse-attention fuse-gelu fuse-layernorm",
-    "infer-shapes": "shapes shape-inference",
-    "prune": "dce dead-code cleanup",
 }
 """Passes by words for them in other programs."""
 
@@ -189,10 +188,10 @@ def _parse(head: str, inside: str) -> Pass:
         return user.PluginPass(entry=head, options=_free_options(head, inside))
     if "=" in head:
         raise ParameterError(f"{visible(head)} is not a pass; {quote_the_braces(head)}")
-    several = [pass_meant(each) for each in head.split(",")]
+    several = [pass_meant(each) or edit_meant(each) for each in head.split(",")]
     if len(several) > 1 and all(several):
         hint = f"write -p {' -p '.join(several)}"
-    elif meant := pass_meant(head):
+    elif meant := pass_meant(head) or edit_meant(head):
         hint = f'did you mean "{meant}"?'
     else:
         hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
@@ -208,9 +207,9 @@ def quote_the_braces(word: str) -> str:
 
 
 def pass_meant(word: str) -> str:
-    """Return the pass that a word names, its own name or one of other programs; "" if there is none."""
+    """Return the pass other than an edit that a word names, its own name or one of other programs; "" if none."""
     names = [word] if word in NAMES else [name for name, words in _MEANT.items() if word.lower() in words.split()]
-    return names[0] if names else word if word in all_names() else ""
+    return names[0] if names else word if word in all_names() and word not in EDITS else ""
 
 
 def all_names() -> list[str]:
