@@ -189,7 +189,8 @@ def _sections(summary: Summary) -> Iterator[tuple[str, str, str, Sequence[Group]
         yield name, f"{counted(len(groups), 'model')} {name}", heading, groups
     for name, groups in summary.tables.items():
         if name == "findings":
-            groups = [each._replace(label=f"{each.label}  {_MESSAGES.get(each.label, '')}".rstrip()) for each in groups]
+            labels = [f"{each.label}  {_MESSAGES.get(each.label, '')}".rstrip() for each in groups]
+            groups = tuple([each._replace(label=label) for each, label in zip(groups, labels, strict=True)])
         yield name, _EQUAL.get(name, name), "models", groups
 
 
