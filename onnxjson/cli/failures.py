@@ -120,10 +120,12 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
 
 def _with_model(text: str) -> str:
-    """The message with the model that was typed for MODEL in the commands that it names."""
-    model = next((word for word in output.typed if os.path.isfile(word)), "MODEL")
-    shown = visible(shlex.quote(model), None)
-    return text if "FILE" in text else re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
+    """The message with the model that was typed, if it is one, for MODEL in the commands that it names."""
+    models = {word for word in output.typed if word.endswith((".onnx", ".json", ".onnxjson")) and os.path.isfile(word)}
+    if len(models) != 1 or re.search(r"\bFILE\b", text):
+        return text
+    shown = visible(shlex.quote(models.pop()), None)
+    return re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
 
 
 def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
@@ -157,7 +159,7 @@ def _missing(error: click.ClickException, context: click.Context | None) -> str:
     what = error.param.make_metavar(context) if is_argument else pieces[-2]
     given = visible(shlex.join(output.typed[context.command_path.count(" ") :]), None)
     words = pieces if is_argument else [given, *pieces[-2:]]
-    return f"{what} is missing; write {context.command_path} {' '.join(words)}"
+    return f"{what} is missing; write {context.command_path} {' '.join(filter(None, words))}"
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:

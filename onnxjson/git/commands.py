@@ -58,7 +58,7 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
-        """Its exit code; 0 if it did not end."""
+        """Its exit code if it failed without a message, as ``git grep`` does that finds nothing; else 0."""
 
 
 class Git:
@@ -102,7 +102,7 @@ class Git:
             text = " ".join(message.decode("utf-8", "replace").split())
             _raise_if_unusable(text, self.folder)
             shown = visible(text or f"git exited with {process.returncode}", _ERROR_LENGTH)
-            raise CommandError(shown, process.returncode)
+            raise CommandError(shown, 0 if text else process.returncode)
         return printed
 
     def line(self, *arguments: bytes | str, seconds: float | None = None) -> bytes:

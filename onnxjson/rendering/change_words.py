@@ -1,5 +1,6 @@
 """The changes of a model in words, the same in all reports: lists of parts that each report marks in its own way."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -89,7 +90,7 @@ def _event(event: Event, totals: Mapping[str, int]) -> Words:
     weights = re.fullmatch(r"(\S+) input [0-9]+", pattern) if event.kind == "weights-changed" else None
     if is_attribute and len(details) == 1:
         pattern = f"{pattern} {details[0].base or 'default'} -> {details[0].target or 'default'}"
-    elif event.kind == "weights-changed" and numbers:
+    elif event.kind == "weights-changed" and numbers and math.isfinite(max(numbers)):
         shown.append((Part(f"by up to {100 * max(numbers):.3g} % of an element"),))
     elif event.kind == "retyped":
         pass
@@ -124,7 +125,7 @@ def _pattern(pattern: str) -> str:
     """Return ``26 nodes -> Gemm`` for a pattern with more operators on a side than can be read at a glance."""
     sides = pattern.split(" -> ")
     for place, side in enumerate(sides):
-        counts = [int(number[0]) if (number := re.match("[0-9]+ ", part + " ")) else 1 for part in side.split("+")]
+        counts = [int(number[0]) if (number := re.match("[0-9]{1,6} ", part + " ")) else 1 for part in side.split("+")]
         if len(counts) > _MOST_OPERATORS:
             sides[place] = f"{sum(counts):,} nodes"
     return " -> ".join(sides)

@@ -158,7 +158,7 @@ def _verdict(report: Report) -> tuple[str, str]:
     if broken := [change for change in report.interface if change.is_breaking]:
         return f"Callers must change: {broken[0].text}", "bad"
     if different := sum([event.count for event in loud if event.verdict == "different"]):
-        return f"{counted(different, 'change')} change the results", "bad"
+        return f"Results change in {counted(different, 'place')}", "bad"
     if not loud:
         return "Nothing changes what the model computes", "good"
     if all([event.verdict in ("equal", "within-tolerance") for event in loud]):

@@ -11,7 +11,7 @@ import msgspec
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.constants import is_constant_node
-from onnxjson.model.display import listed, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Function
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
@@ -87,7 +87,7 @@ def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
             for side in (alignment.base, alignment.target)
         ]
         if before != after and before and after:
-            yield f"{after} layers instead of {before}: {visible(name.replace('{i}', '').strip('./_-'), 60)}"
+            yield f"{counted(after, 'layer')} instead of {before}: {visible(name.replace('{i}', '').strip('./_-'), 60)}"
 
 
 def _is_placed(event: Event) -> bool:

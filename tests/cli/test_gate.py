@@ -164,6 +164,26 @@ def test_changed_external_data_is_a_change_of_its_models(
     assert len(json.loads(run("diff", "--git", "--json").stdout)["files"]) == 4
 
 
+def test_a_model_that_git_cannot_read_is_not_taken_for_unchanged(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``git grep`` exits with 1 for a missing object, as when it finds nothing."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    _git(folder, "init", "-q", "-b", "main")
+    run("convert", binary, "-o", folder / "m.onnx", "--externalize", "--threshold", "1000", "--data-file", "w")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "one")
+    (folder / "w").write_bytes(b"\x01" + (folder / "w").read_bytes()[1:])
+    _git(folder, "commit", "-q", "-a", "-m", "two")
+    monkeypatch.chdir(folder)
+    blob = subprocess.run(["git", "rev-parse", "HEAD:m.onnx"], capture_output=True, text=True, check=True).stdout
+    (folder / ".git" / "objects" / blob[:2] / blob[2:].strip()).unlink()
+    result = run("diff", "HEAD~1..HEAD")
+    assert (result.exit_code, result.stdout) == (74, "")
+    assert "unable to read" in result.stderr
+
+
 def test_check_runs_rules_and_budgets_of_a_policy(repository: Path) -> None:
     result = run("check", "a.onnx", "--policy", "policy.toml")
     assert result.exit_code == 1

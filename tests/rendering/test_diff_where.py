@@ -190,3 +190,18 @@ def test_a_long_chain_is_told_by_its_number_of_nodes() -> None:
     base = model_of(f"g (float[2,2] x) => (float[2,2] y) {{ {chain} }}")
     target = model_of("g (float[2,2] x) => (float[2,2] y) { y = Relu(x) }")
     assert any([words.startswith("removed 7 nodes") for words in _words(base, target)]), _words(base, target)
+
+
+def test_an_operator_named_like_a_huge_number_has_words() -> None:
+    text = "g (float[2,2] x) => (float[2,2] y) { a = Neg(x) y = Relu(a) }"
+    base = model_of(text)
+    assert base.graph is not None
+    odd = msgspec.structs.replace(base.graph.node[0], op_type="9" * 5000 + " Conv")
+    nodes = (odd, base.graph.node[1])
+    target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=nodes))
+    assert _words(base, target)
+
+
+def test_weights_that_were_zero_have_no_share() -> None:
+    text = "g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1, 0, 1, 1}> { y = MatMul(x, w) }"
+    assert "inf" not in _words(model_of(text), model_of(text.replace("1, 0,", "1, 2,")))[0]
