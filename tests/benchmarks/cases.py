@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.measuring import Figures, run_process
-from tests.benchmarks.tools import HERE, OURS, TOOLS, YARDSTICK, Command, Tool, onnxjson, python
+from tests.benchmarks.tools import HERE, LIMIT, OURS, TOOLS, YARDSTICK, Command, Tool, onnxjson, python
 
 OTHERS_SECONDS: Final = 5.0
 """A tool beside onnxjson and json_format that took so long over one way of a case is not started for it again."""
@@ -114,7 +114,7 @@ def say(what: str) -> None:
 def compare(case: Case, setting: Setting) -> Comparison:
     """Convert the model of a case with every tool, one after the other in every round."""
     source = setting.model(case)
-    tools = [tool for tool in TOOLS if setting.every_tool or tool in (OURS, YARDSTICK) or _is_needed(tool, case)]
+    tools = [tool for tool in TOOLS if setting.every_tool or tool in (OURS, YARDSTICK, LIMIT) or _is_needed(tool, case)]
     result = Comparison(
         case,
         case.title(quick=setting.quick),

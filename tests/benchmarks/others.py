@@ -1,14 +1,14 @@
 """One conversion by another package, as the least program that does it, with default options.
 
-``python others.py json_format|onnx_text to_text|to_onnx SRC DST``. The garbage collector works as it always does.
+``python others.py json_format|onnx_text|copy to_text|to_onnx SRC DST``. The garbage collector works as it always does.
 """
 
+import os
 import sys
-
-import onnx
 
 
 def json_format_to_text(source: str, destination: str) -> None:
+    import onnx
     from google.protobuf import json_format
 
     with open(source, "rb") as file:
@@ -18,6 +18,7 @@ def json_format_to_text(source: str, destination: str) -> None:
 
 
 def json_format_to_onnx(source: str, destination: str) -> None:
+    import onnx
     from google.protobuf import json_format
 
     with open(source, encoding="utf-8") as file:
@@ -27,6 +28,7 @@ def json_format_to_onnx(source: str, destination: str) -> None:
 
 
 def onnx_text_to_text(source: str, destination: str) -> None:
+    import onnx
     import onnx.printer
 
     with open(source, "rb") as file:
@@ -36,6 +38,7 @@ def onnx_text_to_text(source: str, destination: str) -> None:
 
 
 def onnx_text_to_onnx(source: str, destination: str) -> None:
+    import onnx
     import onnx.parser
 
     with open(source, encoding="utf-8") as file:
@@ -44,8 +47,20 @@ def onnx_text_to_onnx(source: str, destination: str) -> None:
         file.write(model.SerializeToString())
 
 
+def copy(source: str, destination: str) -> None:
+    """Read and write the same bytes, and wait until the disk has them: no conversion can take less."""
+    with open(source, "rb") as file:
+        data = file.read()
+    with open(destination, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 if __name__ == "__main__":
     {
+        ("copy", "to_text"): copy,
+        ("copy", "to_onnx"): copy,
         ("json_format", "to_text"): json_format_to_text,
         ("json_format", "to_onnx"): json_format_to_onnx,
         ("onnx_text", "to_text"): onnx_text_to_text,

@@ -56,8 +56,10 @@ TOOLS: Final = (
         lambda source, destination: script("onnx2json", "-if", source, "-oj", destination),
         lambda source, destination: script("json2onnx", "-ij", source, "-of", destination),
     ),
+    Tool("copy, fsync (the limit)", ".copied", _other("copy", "to_text"), _other("copy", "to_onnx")),
     Tool("onnx.printer, parser", ".onnxtxt", _other("onnx_text", "to_text"), _other("onnx_text", "to_onnx")),
 )
 """onnxjson first, then what it is compared with; json_format is the yardstick."""
 
 OURS, YARDSTICK = TOOLS[:2]
+LIMIT: Final = TOOLS[3]
