@@ -70,8 +70,9 @@ def test_goals_say_what_is_reached_and_what_is_not() -> None:
         return Figures([Run(seconds, seconds, int(megabytes * 1e6), 0, "", "")])
 
     names = [tool.name for tool in TOOLS]
-    to_text = dict(zip(names, [figures(1, 20), figures(20, 100), figures(30, 100), figures(0.1, 9), figures(2, 50)], strict=True))
-    to_onnx = dict(zip(names, [figures(1, 50), figures(10, 100), figures(30, 100), figures(0.1, 9), Figures([], "no")], strict=True))
+    rest = [figures(30, 100), figures(0.1, 9)]
+    to_text = dict(zip(names, [figures(1, 20), figures(20, 100), *rest, figures(2, 50)], strict=True))
+    to_onnx = dict(zip(names, [figures(1, 50), figures(10, 100), *rest, Figures([], "no")], strict=True))
     case = cases.CASES[0]
     text = report(Results([cases.Comparison(case, "many nodes", 1, to_text, to_onnx)]), goals=True)
     goals = [re.split(r" *\| *", line)[1:-1] for line in text.partition("## Goals")[2].splitlines()[4:-2]]
