@@ -159,8 +159,9 @@ def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:
         pattern = given.pop()
-        if pattern.isalpha() and (SHIPPED / f"{pattern.lower()}.json").is_file():
-            output.talk(f"--rules {pattern.lower()} finds several operators that compute this")
+        if pattern.isalpha() and (ids := sorted(each.stem for each in SHIPPED.glob(f"*{pattern.lower()}*.json"))):
+            said = f"rules find what several operators compute: --rules {listed(ids, 4, ' or --rules ')}"
+            output.talk(f"{said}; onnxjson show MODEL --outline names the blocks of a model")
         wanted = [Rule(id="", message="", pattern=pattern)]
         parse(wanted[0].pattern_text)
     if not given:

@@ -67,7 +67,8 @@ MEANT_OPTIONS: Final = {
     "nodes of an operator are op:Conv": "op op-type operator",
     "inputs without a value are random; --seed N gives others": "random rand",
     "without an option, the report is a summary": "stat summary short brief name-only",
-    "onnxjson show MODEL": "inputs outputs io params parameters",
+    "onnxjson show MODEL": "inputs outputs io",
+    "onnxjson show MODEL --cost": "params parameters",
     "onnxjson show MODEL 'op:*'": "list ls all graph nodes",
     "onnxjson optimize MODEL -p float16 -o OUT": "dtype precision",
     "onnxjson rewrite convert-opset MODEL VALUE -o OUT": "opset opset-version target-opset",
@@ -174,6 +175,8 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
     from onnxjson.optimizing.passes.catalogue import pass_meant
 
     word = option.lstrip("-")
+    if option.endswith("s") and option[:-1] in known:
+        return f"write {option[:-1]}"
     pass_name, edit = pass_meant(word), edit_meant(word)
     if command == "optimize" and (pass_name or edit):
         return f"write -p {pass_name or edit}"

@@ -88,6 +88,7 @@ class NamePattern:
                 raise TimeoutError
             return match(name, timeout=self._seconds_left)
         except TimeoutError:
+            self._seconds_left = 0.0  # a match that was interrupted on a busy machine counts as its whole time
             raise LimitError(
                 f"re:{visible(self._compiled.pattern)} takes more than {limits.PATTERN_SECONDS:g} seconds on the names "
                 "of this model; write an expression with fewer nested repeats"

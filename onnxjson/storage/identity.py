@@ -151,7 +151,7 @@ def _alike(path: Path) -> str:
         names = sorted([each for each in names if each.endswith(endings)], key=lambda each: each.endswith(path.suffix))
         models = {each.partition(".onnx")[0]: each for each in names}
         near = difflib.get_close_matches(path.name.partition(".onnx")[0], models, n=1, cutoff=0.75)
-        return f'; did you mean "{visible(str(path.with_name(models[near[0]])))}"?' if near else ""
+        return f'; did you mean "{visible(str(path.with_name(models[near[0]])), None)}"?' if near else ""
     return ""
 
 

@@ -234,6 +234,10 @@ EDITS = {
         "x.npy does not exist",
         "onnxjson run digits.onnx --input image=1",
     ),
+    "an option in the plural": Mistake(
+        "onnxjson run digits.onnx --dims N=2", "write (--dim)", "onnxjson run digits.onnx \\1 N=2"
+    ),
+    "a number of another program": Mistake("onnxjson show digits.onnx --params", "`(onnxjson show .* --cost)`", "\\1"),
     "two models to merge": Mistake(
         "onnxjson merge digits.onnx exported.onnx",
         "write (onnxjson merge) BASE OURS THEIRS (-o) OUT",
