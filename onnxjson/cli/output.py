@@ -238,9 +238,10 @@ class _Work:
     def done(self, size: Callable[[int], str]) -> str:
         """Return what was counted, and the bytes read and written so far with the totals, each after a comma."""
         progress = self.counted()
-        for now, then, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
-            if now - then >= _MANY_BYTES:
-                progress += f", {size(now - then)}{f' of {size(total)}' if now - then < total else ''} {what}"
+        for count, old, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
+            moved = count - old
+            if moved >= _MANY_BYTES:
+                progress += f", {size(moved)}{f' of {size(total)}' if moved < total else ''} {what}"
         return progress
 
 

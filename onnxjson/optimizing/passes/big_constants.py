@@ -177,7 +177,7 @@ class Substituted:
         if not before.is_big and subject.constants != "none" and subject.is_exact and not subject.is_own_code:
             model = self._with_references(before.model)
         originals = zip(tensors_of(model), tensors_of(before.model), strict=True)
-        self._files = {_range(now): tensor for now, tensor in originals if is_external(now)}
+        self._files = {_range(stored): tensor for stored, tensor in originals if is_external(stored)}
         self.data = before.data
         self.files: tuple[str, ...] = ()
         """The files that the pass may read: those with the weights."""
