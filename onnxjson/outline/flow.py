@@ -1,14 +1,15 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import nan, sqrt
 from operator import add, mul, sub, truediv
 from typing import Any, Final
 
-from onnxjson.model.constants import constant_values, copied_constant, is_constant
+from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Node
 from onnxjson.model.elements import element_count
@@ -67,6 +68,9 @@ _NUMBERS: Final[dict[str, Callable[..., float]]] = {
 
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
+
+_SHOWN_AGAIN: Final = RANDOM | {"MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+"""Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
@@ -218,7 +222,7 @@ class Flow:
     @cached_property
     def silent(self) -> set[int]:
         """The nodes that lines which consume their values show as if they were not there."""
-        return self.shape_nodes | self.without_effect.keys() | self.constant_nodes
+        return self.shape_nodes | self.hidden | self.constant_nodes
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
@@ -286,14 +290,48 @@ class Flow:
         """Whether a Mul or Pow computes squares."""
         return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
+    @cached_property
+    def _equal(self) -> tuple[dict[str, str], set[int]]:
+        """The values that equal others, behind nodes without effect or of nodes that compute what one before them does.
+
+        With the latter nodes. Those whose values are outputs of the graph are none.
+        """
+        equal: dict[str, str] = {}
+        duplicates: set[int] = set()
+        first: dict[Hashable, int] = {}
+        for position in self.order:
+            node = self.nodes[position]
+            if position in self.without_effect:
+                source = self.without_effect[position]
+                equal.update(dict.fromkeys(node.output, equal.get(source, source)))
+            elif (key := self._computation(position, node, equal)) is not None:
+                before = first.setdefault(key, position)
+                if before != position and self.outputs.keys().isdisjoint(node.output):
+                    duplicates.add(position)
+                    equal.update(zip(node.output, self.nodes[before].output, strict=True))
+        return equal, duplicates
+
+    def _computation(self, position: int, node: Node, equal: Mapping[str, str]) -> Hashable:
+        """What nodes that compute the same have in common; None for constants and nodes that are not alike for sure."""
+        if self.consumed[position] is not node.input or position in self.constant_nodes:
+            return None
+        kind = operator(node)
+        if kind in _SHOWN_AGAIN or not kind:
+            return None
+        inputs: list[Hashable] = [equal.get(name, name) for name in node.input]
+        for slot, name in enumerate(node.input):
+            if name in self.constants and element_count(self.stored.get(name, ())) <= SHOWN:
+                inputs[slot] = (self.dims(name), tuple(self.elements(name) or (name,)))
+        return kind, tuple(inputs), len(node.output), node.attribute
+
+    @cached_property
+    def hidden(self) -> set[int]:
+        """The nodes whose values are shown as those of others: without effect, or computed before."""
+        return self._equal[1] | self.without_effect.keys()
+
     def alias(self, name: str) -> str:
-        """Return the value that a value equals, behind nodes without effect."""
-        sources, producers = self.without_effect, self.producers
-        for _ in sources:  # at most once each, even in a circle
-            if (source := sources.get(producers.get(name, -1))) is None:
-                break
-            name = source
-        return name
+        """Return the value that a value equals, behind nodes without effect, of the first node that computes it."""
+        return self._equal[0].get(name, name)
 
     def dtype(self, name: str) -> int | None:
         """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""
@@ -398,7 +436,7 @@ class Flow:
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
         sizes = [str(each or "...") for each in self.dims(name) or ()]
-        known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
+        known = ["..." if size.startswith(INVENTED) or not _SIZE.fullmatch(size) else visible(size) for size in sizes]
         if any([size != "..." for size in known]):
             return f"[{','.join(known)}]"
         asked = self.elements(inputs[1]) if len(inputs) > 1 else None
