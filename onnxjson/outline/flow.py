@@ -3,8 +3,6 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from math import nan, sqrt
-from operator import add, mul, sub, truediv
 from typing import Any, Final
 
 from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
@@ -59,12 +57,6 @@ INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
 
 _OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice", "Softmax"})
 """Operators whose result has as many axes as their first input, or as the longer of two."""
-
-_NUMBERS: Final[dict[str, Callable[..., float]]] = {
-    "Add": add, "Div": truediv, "Mul": mul, "Pow": pow, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
-    "Sub": sub,
-}  # fmt: skip
-"""Arithmetic of numbers of which scales consist."""
 
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
@@ -387,51 +379,6 @@ class Flow:
             ranks = [self.rank(each, steps - 1) for each in node.input[: 1 if kind not in INFIX else 2]]
             return None if None in ranks else max([each for each in ranks if each is not None])
         return None
-
-    def number(self, name: str, steps: int = 8) -> float | None:
-        """Return the number of a value with one element: a constant, or computed from numbers and a size.
-
-        nan if the size is not known; None for other values.
-        """
-        elements, position = self.elements(name), self.producer(name)
-        if elements is not None:
-            number = elements[0] if len(elements) == 1 else None
-            return float(number) if isinstance(number, int | float) else None
-        if position < 0 or not steps:
-            return None
-        node = self.nodes[position]
-        kind = operator(node)
-        if kind in ("Gather", "Slice", "Shape"):
-            return self._size(node)
-        if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
-            return self.number(node.input[0], steps - 1)
-        numbers = [self.number(each, steps - 1) for each in node.input if kind in _NUMBERS]
-        known = [each for each in numbers if each is not None]
-        try:
-            return _NUMBERS[kind](*known) if known and len(known) == len(numbers) else None
-        except (ArithmeticError, ValueError):
-            return nan
-
-    def _size(self, node: Node) -> float | None:
-        """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
-        if operator(node) == "Shape":
-            given = {each.name: each.i for each in node.attribute}
-            start, end, shape = given.get("start"), given.get("end"), node
-        else:
-            at = self.producer(node.input[0])
-            if at < 0 or operator(self.nodes[at]) != "Shape" or self.nodes[at].attribute:
-                return None
-            shape = self.nodes[at]
-            starts, ends = [self.elements(each) for each in (*node.input[1:], "", "")[:2]]
-            start = starts[0] if starts is not None and len(starts) == 1 else None
-            end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
-        dims = self.dims(shape.input[0])
-        if not is_one or start is None:
-            return None
-        known = dims is not None and -len(dims) <= start < len(dims)
-        size = dims[start] if known and dims is not None else None
-        return float(size) if isinstance(size, int) else nan
 
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
