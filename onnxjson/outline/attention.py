@@ -223,6 +223,10 @@ class _Attention:
             factor = scaled(self._graph, unit) if place < 2 and not way.norm else None
             if factor is not None:
                 way.scale *= factor[1]
+            elif place == 1 and (turn := self._turn(number)):
+                way.orders.append(TURNS[0])
+                way.inside += turn[:-1]
+                number, unit = turn[-1], self._graph.units[turn[-1]]
             elif is_layout(unit):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
@@ -236,6 +240,24 @@ class _Attention:
             way.inside.append(number)
             way.source = unit.operands[0] if factor is None else factor[0]
         return way
+
+    def _turn(self, number: int) -> list[int]:
+        """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
+        units, dims = self._graph.units, self._graph.flow.dims
+        middle = self._before(units[number].operands[0]) if units[number].head == "Reshape" else -1
+        first = self._before(units[middle].operands[0]) if middle >= 0 and order_of(units[middle]) in TURNS else -1
+        if first < 0 or units[first].head != "Reshape":
+            return []
+        before, joined, after = [
+            dims(name) or ()
+            for name in (
+                units[first].operands[0],
+                units[first].outputs[0],
+                units[number].outputs[0],
+            )
+        ]
+        is_turn = None not in before and joined[-2:] == before[-2:] and after == (*before[:-2], *before[:-3:-1])
+        return [number, middle, first] if is_turn and len(before) == 4 else []
 
     def _is_of_groups(self, unit: Unit) -> bool:
         """Whether an Expand repeats each head for the queries of its group."""

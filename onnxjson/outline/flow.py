@@ -64,7 +64,7 @@ _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 _SHOWN_AGAIN: Final = RANDOM | {"MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", "Slice", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -254,7 +254,7 @@ class Flow:
         return {at: node.input[0] for at, node in enumerate(self.nodes) if self._has_no_effect(at, node)}
 
     def _has_no_effect(self, position: int, node: Node) -> bool:
-        """Whether a node is an Identity, a Dropout, a Cast to the type of its input, or a Pad or Slice by nothing."""
+        """Whether a node is an Identity, a Dropout, a Cast or Reshape to what its input is, an empty Pad or Slice."""
         name = operator(node)
         if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
             return False
@@ -268,6 +268,9 @@ class Flow:
         if name == "Cast":
             before, after = self.dtype(node.input[0]), self.dtype(node.output[0])
             return before is not None and before == after
+        if name in ("Expand", "Reshape"):
+            sizes = self.dims(node.input[0])
+            return sizes is not None and sizes == self.dims(node.output[0]) and None not in sizes
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)

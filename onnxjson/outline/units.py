@@ -217,7 +217,7 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return made(name, inputs[:1], ("", shape), *axes, is_block=False)
     if name == "Slice" and (kept := _slices(flow, inputs)):
         return made(name, inputs[:1], ("", kept), is_block=False)
-    keywords = _changed(given, defaults)
+    keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
     if listed:
         others = [each for each in keywords if each[0] != "noop_with_empty_axes"]

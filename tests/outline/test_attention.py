@@ -120,6 +120,18 @@ def test_rotated_queries_and_keys_are_a_mark() -> None:
     assert found == ["out = Attention(x, cos=cos, sin=sin, heads=2, rope) @ wo"]
 
 
+@pytest.mark.parametrize(("together", "line"), [("4, 6, 4", "q2, k2, x @ wv, heads=2"), ("4, 3, 8", "")])
+def test_steps_and_sizes_of_keys_may_be_exchanged_with_batch_and_heads_together(together: str, line: str) -> None:
+    keys = "j = Reshape(k2, together) jt = Transpose<perm = [0, 2, 1]>(j) k = Reshape(jt, apart) "
+    (values,) = [row for row in SPLIT.splitlines() if row.startswith("c =")]
+    _, middle, last = together.split(", ")
+    typed = f"float[{together}] j, float[2,2,4,6] k, float[4,{last},{middle}] jt"
+    weights = f"{WEIGHTS}, int64[3] together = {{{together}}}, int64[4] apart = {{2, 2, 4, 6}}, {typed}"
+    inputs = "float[2,6,8] x, float[2,2,6,4] q2, float[2,2,6,4] k2"
+    found = lines(f"{keys} {values} s = MatMul(q2, k) t = Mul(s, scale) p = Softmax(t) {JOIN}", weights, inputs)
+    assert found == [f"out = Attention({line}) @ wo"] if line else not any("Attention" in each for each in found)
+
+
 def test_scores_that_are_used_elsewhere_are_operators() -> None:
     text = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN} kept = Identity(t)"
     found = lines(text, WEIGHTS, outputs="float[2,6,8] out, float[2,2,6,6] kept")

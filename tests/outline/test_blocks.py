@@ -154,11 +154,11 @@ DEVIATIONS = (
     ("nodes", "line"),
     [
         (MEANS.format("", "third", "w"), "RMSNorm(x)"),
-        (MEANS.format("", "second", "w"), "x / Sqrt(ReduceMean(Square(x), axes=[1]) + 1e-05) * w"),
+        (MEANS.format("", "second", "w"), "RMSNorm(x, axes=[1], plain) * w"),
         (MEANS.format("", "both", "matrix"), "RMSNorm(x, axes=[1,2])"),
-        (MEANS.format("", "both", "w"), "x / Sqrt(ReduceMean(Square(x), axes=[1,2]) + 1e-05) * w"),
-        (MEANS.format("", "last", "rows"), "x / Sqrt(ReduceMean(Square(x), axes=[-1]) + 1e-05) * rows"),
-        (MEANS.format("", "last", "two"), "x / Sqrt(ReduceMean(Square(x), axes=[-1]) + 1e-05) * 2"),
+        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2], plain) * w"),
+        (MEANS.format("", "last", "rows"), "RMSNorm(x, plain) * rows"),
+        (MEANS.format("", "last", "two"), "RMSNorm(x, plain) * 2"),
         (
             MEANS.format("<keepdims = 0>", "first", "w"),
             "x / Sqrt(ReduceMean(Square(x), axes=[0], keepdims=0) + 1e-05) * w",

@@ -93,7 +93,7 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
             "Conv(x, 1, out=6, act=relu, bn)",
         ),
         ("c1 = Conv(x, one) out = LeakyRelu<alpha = 0.3>(c1)", "Conv(x, 1, out=6, act=leakyrelu(alpha=0.3))"),
-        ('c1 = Conv(x, one) out = Gelu<approximate = "tanh">(c1)', "Conv(x, 1, out=6, act=gelu(approximate=tanh))"),
+        ('c1 = Conv(x, one) out = Gelu<approximate = "tanh">(c1)', "Conv(x, 1, out=6, act=gelu(tanh))"),
         ("p = Pad(x, channels) out = Conv(p, one)", "Conv(Pad(x, [0,1,0,0,1,0]), 1, out=6)"),
         ("p = Pad(x, sides) out = Conv(p, three)", "Conv(x, 3, out=6, pad=2)"),
         ("out = Conv<pads = [1, 1]>(x, three)", "Conv(x, 3, out=6)"),
@@ -233,6 +233,15 @@ def test_what_differs_is_shown_each_time(nodes: str, line: str) -> None:
 
 def test_an_output_that_another_value_equals_is_shown() -> None:
     assert "out = Relu(x)" in lines("a = Relu(x) out = Relu(x) b = Exp(a) other = Tanh(b)", "", outputs=OUTPUTS)
+
+
+@pytest.mark.parametrize("call", ["Reshape", "Expand"])
+def test_a_reshape_to_the_same_sizes_is_not_shown(call: str) -> None:
+    back = "int64[3] back = {2, 6, 8}"
+    for sizes, line in (("2,6,8", "Relu(x)"), ("2,6,N", f"Relu({call}(x, [2,6,8]))")):
+        assert lines(f"r = {call}(x, back) out = Relu(r)", f"{back}, float[2,6,8] r", f"float[{sizes}] x") == [
+            f"out = {line}"
+        ]
 
 
 def test_names_that_inference_invents_are_no_sizes() -> None:

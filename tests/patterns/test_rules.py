@@ -106,6 +106,7 @@ CASES = {
     "rms-norm": Case(
         SQUARES + "r = Reciprocal(s) n = Mul(x, r) y = Mul(v, n)", SQUARES + "r = Reciprocal(s) n = Mul(z, r) y = Mul(v, n)"
     ),
+    "rms-norm-plain": Case(SQUARES + "y = Div(x, s)", SQUARES + "y = Div(s, x)"),
     "skip-layer-norm": Case(
         "a = Add(x, z) y = LayerNormalization(a, v)", "a = Mul(x, z) y = LayerNormalization(a, v)"
     ),
