@@ -117,11 +117,11 @@ def _samples_first(*slots: int) -> NodeRule:
 
     def rule(call: Call) -> Outputs:
         axes = call.needed(0)
-        given = [(slot, found) for slot in (0, *slots) if (found := call.axes(slot))]
-        refuse_batch([axis for _, found in given for axis in found[1:]], BATCH_LATER)
-        batch = next(filter(has_batch, [found[0] for _, found in given]), axes[0])
-        for slot, found in given:
-            if has_batch(batch) and not has_batch(found[0]):
+        given = [(slot, read) for slot in (0, *slots) if (read := call.axes(slot))]
+        refuse_batch([axis for _, read in given for axis in read[1:]], BATCH_LATER)
+        batch = next(filter(has_batch, [read[0] for _, read in given]), axes[0])
+        for slot, read in given:
+            if has_batch(batch) and not has_batch(read[0]):
                 require_batch(call, slot, 0)
                 call.give_rows(slot, 0, batch)
         ranks = [len(call.out_sizes(slot) or axes) for slot in range(len(call.node.output))]

@@ -92,8 +92,8 @@ def provenance(trace: Trace) -> Provenance:
     fates = {address: _Sources({}, {}) for address in first}
     models = trace.models()
     before = next(models)
-    for step, each in enumerate(trace.steps):
-        for number, part in enumerate(each.parts):
+    for step, recorded in enumerate(trace.steps):
+        for number, part in enumerate(recorded.parts):
             after = next(models)
             known = _after(known, _Change((step, number), part, before, after), fates)
             before = after

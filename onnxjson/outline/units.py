@@ -180,13 +180,13 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if flow.hidden:
         inputs, captured = [tuple([flow.alias(each) for each in names]) for names in (inputs, captured)]
 
-    def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
+    def shown_as(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
         return Unit((position,), outputs, head, operands, keywords, block=head if is_block else "")
 
     if position in flow.without_effect:  # an output of the graph
-        return made("", inputs[:1], is_block=False)
+        return shown_as("", inputs[:1], is_block=False)
     if name in ("Mul", "Pow") and len(inputs) == 2 and flow.is_square(name, inputs):
-        return made("Square", inputs[:1], is_block=False)
+        return shown_as("Square", inputs[:1], is_block=False)
     if name in INFIX and len(inputs) == 2:
         block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
         return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
@@ -200,23 +200,23 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         is_onwards = name == "LayerNormalization" or (name in _OVER_AXIS and versions.get("", 13) < _ONE_AXIS)
         axes = [] if is_last else [("axes", f"{axis}:")] if is_onwards else [("axis", str(axis))]
         others = [each for each in _changed(given, defaults) if each != DEFAULT_EPSILON and each[0] not in _UNSEEN]
-        return made(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
+        return shown_as(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
     if name in _WINDOWS:
-        return made(name, shown, *window(flow, node))._replace(has_options=True)
+        return shown_as(name, shown, *window(flow, node))._replace(has_options=True)
     if name == "RotaryEmbedding":
         angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
-        return made("rope", (*inputs[:1], *angles), *_changed(given, defaults))
+        return shown_as("rope", (*inputs[:1], *angles), *_changed(given, defaults))
     is_plain = name == "Gemm" and not _changed(given, defaults, ("transA", "alpha", "beta"))
     if is_plain and _is_linear(flow, inputs, given):
         return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]) and not _changed(given, defaults):
-        return made("Embedding", inputs[1::-1])
+        return shown_as("Embedding", inputs[1::-1])
     if name in ("Reshape", "Expand", "Flatten"):
         shape = flow.shape_text(node.output[0], inputs)
         axes = _changed(given, defaults) if name == "Flatten" and shape == "[...]" else []
-        return made(name, inputs[:1], ("", shape), *axes, is_block=False)
+        return shown_as(name, inputs[:1], ("", shape), *axes, is_block=False)
     if name == "Slice" and (kept := _slices(flow, inputs)):
-        return made(name, inputs[:1], ("", kept), is_block=False)
+        return shown_as(name, inputs[:1], ("", kept), is_block=False)
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
     if listed:
@@ -243,7 +243,7 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     while operands and not operands[-1]:
         operands.pop()
     label = operator_name(node.domain, node.op_type)
-    return made(visible(label), tuple(operands), *keywords, is_block=False)._replace(captured=captured)
+    return shown_as(visible(label), tuple(operands), *keywords, is_block=False)._replace(captured=captured)
 
 
 def _listed(flow: Flow, name: str) -> str:
