@@ -96,6 +96,17 @@ def _has_many_colours(environment: Mapping[str, str]) -> bool:
     ).rpartition("-")[2] in ("256color", "kitty")
 
 
+def erases_with_background() -> bool:
+    """Whether what the terminal erases gets the current background, as the database of terminals says."""
+    try:
+        import curses
+
+        curses.setupterm()
+        return curses.tigetflag("bce") > 0
+    except Exception:  # Windows, an unknown terminal, no terminal
+        return False
+
+
 def _is_unicode(environment: Mapping[str, str]) -> bool:
     """Whether the locale, or else the stream, is UTF-8."""
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""

@@ -146,7 +146,10 @@ class Workbench(GraphScreen):
         """Draw the titles of the panes, too."""
         super().draw_bars()
         if self.is_mounted and self.is_running and self.query("#nodes-title"):
-            for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), "")):
+            rows = len(self.inspector.rows)
+            is_scrolled = self.pane == "inspector" and rows > self.inspector.page
+            hidden = (Span(f"{rows} rows ", "quiet"),) if is_scrolled else ()
+            for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), hidden)):
                 style: Style = "title" if self.pane == pane else "quiet"
                 glyph = "▌" if self.terminal.glyphs == "unicode" else "|"
                 mark = Span(glyph if self.pane == pane else " ", style)

@@ -332,22 +332,10 @@ class Bar(StyledWidget, can_focus=False):
         if isinstance(right, str):
             right = (Span(right),) if right else ()
         if (left, right, below) != (self._left, self._right, self._below):
-            before = [] if below or self._below else self._cells()
             if len(below) != len(self._below):
                 self.styles.height = 1 + len(below)
             self._left, self._right, self._below = left, right, below
-            after = [] if below else self._cells()
-            if not before or not after:
-                self.refresh()
-                return
-            changed = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
-            if changed:
-                self.refresh(Region(changed[0], 0, changed[-1] + 1 - changed[0], 1))
-
-    def _cells(self) -> list[tuple[str, RichStyle | None]]:
-        """Return the characters of the first line; none if they have other widths than one column."""
-        found = [(each, segment.style) for segment in self.render_line(0) for each in segment.text]
-        return found if len(found) == self.size.width else []
+            self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Report the key at the left of the click."""
