@@ -7,6 +7,7 @@ from pathlib import Path
 import onnxjson_tui
 from onnxjson import edits
 from onnxjson.rendering.tables import plain
+from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.screens.graph_map import MapScreen
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.workbench.app import ACTIONS
@@ -279,3 +280,37 @@ def test_messages_name_keys_that_exist() -> None:
     named -= {"go"}
     assert {"f5", "gn"} <= named
     assert named <= known, named - known
+
+
+def test_the_form_of_an_attribute_begins_at_its_name(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        for row, name in ((0, ""), (1, "alpha")):
+            await found.press("g", "g", *["j"] * row, "a")
+            await found.type("set-attribute")
+            screen = found.app.screen
+            assert isinstance(screen, FormScreen)
+            assert screen.focused is not None
+            assert screen.focused.name == "attribute"
+            assert screen._texts()["attribute"] == name
+            await found.press("escape")
+
+    text = "g (float[4] x) => (float[4] y) { a = Neg(x) y = LeakyRelu<alpha = 0.5>(a) }"
+    run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
+
+
+def test_the_form_of_a_dimension_has_one_field_for_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("a")
+        await found.type("set-dim")
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        assert list(screen._texts()) == ["dim", "size", "follow", "anyway"]
+        await found.press("ctrl+s")
+        assert "still needed: dim, size" in found.text
+        await found.press(*"x:1", "down", *"width", "ctrl+s")
+        assert "set-dim x:1 width" in found.footer
+        await found.press("i", "j")
+        assert "f32[N,width]" in found.text or "float32[N,width]" in found.text
+
+    text = "g (float[N,4] x) => (float[N,4] y) { y = Neg(x) }"
+    run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
