@@ -245,7 +245,7 @@ def _shape(scope: Scope, name: str) -> str:
 
 ACTIONS: Final = (
     Action(
-        "interface", "inputs and outputs", ("i",), _interface, "Edit", footer="in/out",
+        "interface", "inputs and outputs", ("i",), _interface, "Edit",
         help="Their shapes, the batch size, other ones.",
     ),
 )  # fmt: skip
