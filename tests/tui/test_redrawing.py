@@ -58,30 +58,6 @@ def test_lanes_are_found_again_where_they_differ(tmp_path: Path, edit: edits.Edi
         assert lanes_differ(changed.patch.root) == differ
 
 
-def test_undo_draws_only_the_line_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    async def flow(bench: Bench) -> None:
-        bench.bench.preview(
-            lambda: bench.session.preview(edits.Rename(kind="node", from_="/one/second", to="/two/second")),
-            bench.bench.accept,
-        )
-        await bench.settle()
-        assert "/two/second" in bench.text
-        lines: list[int] = []
-        real = bench.bench.nodes.refresh_line
-
-        def refresh_line(y: int) -> None:
-            lines.append(y)
-            real(y)
-
-        monkeypatch.setattr(bench.bench.nodes, "refresh_line", refresh_line)
-        await bench.press("u")
-        assert lines == [1]
-        assert "/two/second" not in bench.text.partition("undone")[0]
-
-    run(saved(tmp_path / "m.onnx", scoped()), flow)
-
-
 def test_keys_that_begin_something_are_shown_when_the_person_waits(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
         await bench.press("1")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.session.opening import Unreadable, expanded, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "on", "off"]
 
+Glyphs = Literal["unicode", "ascii"]
+
 DARK: Final = "onnxjson"
 LIGHT: Final = "onnxjson-light"
 ANSI: Final = "onnxjson-ansi"
@@ -43,9 +44,10 @@ _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 """Values of TERM of terminals whose fonts lack most of the line characters."""
 
 _DRAWN: Final = {
-    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
-    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
-    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
+    **dict(zip("╵╷│╴┘┐┤╶└┌├─┴┬┼", "'.|-'.+-'.+-+++", strict=True)), **dict.fromkeys("╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "#"),
+    "…": "~", "╌": "-", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v", "×": "x", "·": ".", "•": "*",
+    "●": "*", "○": "o", "◉": "@", "◎": "@", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "▌": "|",
+    "█": "#", **dict.fromkeys("▁▂▃▄", "."), **dict.fromkeys("▅▆▇", ":"),
 }  # fmt: skip
 """ASCII replacements of characters that the program draws with."""
 
