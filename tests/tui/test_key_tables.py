@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 from textual.events import Key
 from textual.screen import Screen
@@ -44,8 +45,9 @@ def test_every_key_of_a_table_names_a_method_of_its_screen() -> None:
             assert not key.id.startswith("_") or callable(getattr(screen, key.id)), key
 
 
-def _screens(kind: type) -> set[str]:
-    inner = {each for sub in kind.__subclasses__() for each in _screens(sub)}
+def _screens(kind: type[Any]) -> set[str]:
+    kinds: list[type[Any]] = kind.__subclasses__()
+    inner = {each for sub in kinds for each in _screens(sub)}
     return inner | ({kind.__name__} if kind.__module__.startswith("onnxjson_tui") else set())
 
 
