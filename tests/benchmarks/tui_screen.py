@@ -29,6 +29,9 @@ SIZE: Final = (160, 45)
 _QUIET: Final = 0.06
 """Seconds without a byte after which a key has been answered."""
 
+_FIRST: Final = 1.0
+"""Seconds within which an answer begins, on a machine with other work, too."""
+
 _FOLLOWS: Final = 0.4
 """Seconds without a byte after which the inspector has followed, too."""
 
@@ -125,6 +128,7 @@ class Terminal:
         """Sends keys, and reads the answer."""
         cpu, begin = self.cpu, time.time()
         os.write(self.master, keys)
+        select.select([self.master], [], [], _FIRST)
         size, last = self.read(quiet)
         after, _ = self.read(_FOLLOWS)
         return Answer(size, max(last - begin, 0.0), self.cpu - cpu, after)

@@ -1,19 +1,31 @@
 """Keys that a person expects to work: from closing the drawer to a way through an invalid model."""
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
 import pytest
+from textual.widgets import TextArea
 
 import onnxjson
-from onnxjson.model.document import Model
+from onnxjson.merging.conflicted_files import open_session, save
+from onnxjson.merging.merge import merge
+from onnxjson.model.document import Node
 from onnxjson.model.tensors import to_numpy
 from onnxjson.rendering.tables import plain
 from onnxjson.running.model_run import run_cases
+from onnxjson.storage import files
+from onnxjson_tui.rows.choices import ChoiceRows
+from onnxjson_tui.screens.conflicts import ConflictsScreen
+from onnxjson_tui.screens.form import FormScreen
+from onnxjson_tui.screens.panes import PanesScreen
 from onnxjson_tui.shell.dialogs import PickerScreen
+from onnxjson_tui.shell.keyed import EXPLAINS
+from onnxjson_tui.widgets.lines import Bar, LineList
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run, run_small
+from tests.tui.screens import TERMINAL, shown
 from tests.tui.sessions import opened, saved
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -243,30 +255,141 @@ def test_the_numbers_of_a_run_do_not_hold_the_keys_and_appear_one_after_another(
 def test_panes_begin_at_the_first_change_that_is_more_than_cleanup_and_take_alike_ones_at_once(tmp_path: Path) -> None:
     lines = "\n".join(f"i{each} = Identity(a)\n r{each} = Relu(i{each})" for each in range(8))
     outputs = ", ".join(f"float[4] r{each}" for each in range(8))
-    text = f"g (float[4] x) => ({outputs}, float[4] y) {{ a = Neg(x)\n {lines}\n y = LeakyRelu<alpha = {{alpha}}>(a) }}"
-    before = _named(model_of(text.replace("{alpha}", "0.1")))
-    after = _named(model_of(text.replace("{alpha}", "0.2")))
-    first, second = saved(tmp_path / "a.onnx", before), saved(tmp_path / "b.onnx", after)
+    text = f"g (float[4] x) => ({outputs}, float[4] y) {{ a = Neg(x)\n {lines}\n y = LeakyRelu<alpha = 0.1>(a) }}"
+    other = re.sub("i[0-9] = Identity.a.", "", text)
+    first = saved(tmp_path / "a.onnx", model_of(text))
+    second = saved(tmp_path / "b.onnx", model_of(re.sub("Relu.i[0-9].", "Relu(a)", other).replace("0.1", "0.2")))
 
     async def flow(bench: Bench) -> None:
-        await bench.press(":")
-        await bench.type(f"compare {second}")
+        await bench.press("c")
+        await bench.type(str(second))
         await bench.press("v")
-        assert "LeakyRelu" in bench.text
+        screen = bench.app.screen
+        assert isinstance(screen, PanesScreen)
+        assert screen.row is not None
+        assert "LeakyRelu" in plain(screen.rows.rows.line(screen.rows.cursor, 118))
+        folded = [number for number, row in enumerate(screen.panes.rows if screen.panes else ()) if len(row.places) > 7]
+        assert len(folded) == 1
+        assert "16 rows  inserted Identity" in bench.text
+        await bench.press("g", "g")
+        while screen.rows.cursor != folded[0]:
+            await bench.press("j")
+        await bench.press("d", "o")
+        assert sum(node.op_type == "Identity" for node in nodes(bench)) == 0
+        await bench.press("u", "escape", "escape")
+
+    run(first, flow, (120, 35))
+
+
+def nodes(bench: Bench) -> tuple[Node, ...]:
+    graph = bench.session.model.graph
+    assert graph is not None
+    return graph.node
+
+
+def test_one_key_chooses_a_side_for_all_conflicts_alike(tmp_path: Path) -> None:
+    lines = "\n".join(f"v{each} = LeakyRelu<alpha = 0.1>(x)" for each in range(4))
+    text = f"g (float[4] x) => (float[4] v0, float[4] v1, float[4] v2, float[4] v3, float[4] y) {{ {lines}\n"
+    base, ours, theirs = [
+        model_of(f"{text} y = Softmax<axis = {axis}>(x) }}".replace("0.1", alpha))
+        for axis, alpha in (("0", "0.1"), ("-1", "0.2"), ("1", "0.3"))
+    ]
+    merged = merge(base, ours, theirs)
+    path = tmp_path / "m.onnx.json"
+    save(merged.model, merged.conflicts, path, files.format_for(path))
+    resolution = open_session(path)
+
+    async def go() -> None:
+        async with shown(ConflictsScreen(resolution, TERMINAL), (80, 24)) as found:
+            assert "5 conflicts of 5 left" in found.text
+            await found.press("T")
+            assert "1 conflict of 5 left" in found.text
+            await found.press("u")
+            assert len(resolution.choices) < 4
+
+    asyncio.run(go())
+
+
+def test_types_that_no_model_states_are_dimmed_in_the_list_and_in_the_inspector() -> None:
+    async def flow(bench: Bench) -> None:
+        await bench.press("Z", *"/Softmax", "enter")
+        line = bench.bench.nodes.rows.line(bench.bench.nodes.cursor, 118)
+        assert [span.style for span in line if "f32[batch," in span.text] == ["quiet"]
+        assert any(row.lstrip().startswith("out 0 (f32[batch,") for row in bench.lines)
+
+    run(MODELS / "encoder_ts.onnx", flow, (120, 35))
+
+
+def test_names_are_cut_only_between_their_parts(tmp_path: Path) -> None:
+    text = "g (float[4] x) => (float[4] y) { " + "".join(
+        f'["node_silu_{each}"] v{each} = Sigmoid({f"v{each - 1}" if each else "x"}) ' for each in range(4)
+    )
+
+    async def flow(bench: Bench) -> None:
+        for each in range(4):
+            assert f"node_silu_{each}" in bench.text
+
+    run_small(saved(tmp_path / "m.onnx", model_of(text + "y = Relu(v3) }")), flow)
+
+
+def test_forms_have_no_empty_lines_and_common_dtypes_first(tmp_path: Path) -> None:
+    async def flow(bench: Bench) -> None:
+        await bench.press("a")
+        await bench.type("Cast")
+        await bench.press("enter") if isinstance(bench.app.screen, PickerScreen) else None
+        assert isinstance(bench.app.screen, FormScreen)
+        assert all(each.size.height <= max(len(each.text.splitlines()), 1) for each in bench.app.screen.query(TextArea))
+        await bench.press("escape", "a")
+        await bench.type("cast-tensor")
+        await bench.press("down", "tab")
+        rows = bench.app.screen.query_one(LineList).rows
+        assert isinstance(rows, ChoiceRows)
+        assert [choice.key for choice in rows.choices[:2]] == ["float32", "float16"]
         await bench.press("escape", "escape")
 
-    run(first, flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
-def _named(model: Model) -> Model:
-    return model
-
-
-def test_the_keys_fit_two_pages_of_a_small_terminal(tmp_path: Path) -> None:
+def test_the_footer_names_runs_and_passes_and_the_first_passes_are_of_several_packages(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
-        await bench.press("question_mark")
-        rows = bench.app.screen.query_one("#dialog-rows")
-        assert len(rows.rows) <= 2 * rows.page  # type: ignore[attr-defined]
-        assert "Every edit is a step" in bench.text
+        assert {"a add", "gn run"} <= set(re.split("  +", bench.lines[-1].strip()))
+        await bench.press("p")
+        assert sum("onnxoptimizer" in line for line in bench.lines) <= 2
+        assert "single rules" in bench.text
+        await bench.press("escape")
+
+    async def wide(bench: Bench) -> None:
+        assert {"gn run", "t tensor", "p pass"} <= set(re.split("  +", bench.lines[-1].strip()))
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+    run(tmp_path / "m.onnx", wide, (120, 35))
+
+
+def test_nodes_that_do_not_differ_have_no_number(tmp_path: Path) -> None:
+    async def flow(bench: Bench) -> None:
+        await bench.press(":")
+        await bench.type("set-tensor w --at 3 9")
+        await bench.press("g", "n", "3")
+        assert "diff" in bench.lines[1]
+        rows = [line for line in bench.lines[2:6] if "Relu" in line or "Add" in line]
+        assert len(rows) > 1
+        assert [column(line) for line in rows].count("") >= 1
+        assert any(column(line) for line in rows)
+        bench.session.discard()
+
+    def column(line: str) -> str:
+        return line.rstrip("▁█ ")[-45:-36].strip()
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_keys_that_can_follow_are_whole(tmp_path: Path) -> None:
+    async def flow(bench: Bench) -> None:
+        await bench.press("g")
+        await bench.pilot.pause(EXPLAINS + 0.1)
+        following = bench.bench.query_one("#following", Bar)
+        assert following.visible
+        assert "…" not in following.text
+        await bench.press("escape")
 
     run_small(saved(tmp_path / "m.onnx"), flow)

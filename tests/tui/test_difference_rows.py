@@ -62,10 +62,6 @@ def test_signs_alone_tell_what_an_event_does() -> None:
     assert [line[1] for line in texts(rows) if line[3:4] in ("▸", "▾")] == ["~", "="]
 
 
-def test_ascii_rows_are_ascii() -> None:
-    assert "".join(texts(DifferenceRows(difference(*TWO), EVERYTHING, glyphs="ascii"))).isascii()
-
-
 def test_a_row_for_every_operator_when_asked() -> None:
     rows = DifferenceRows(difference(*TWO), Shown(all_operators=True))
     operators = [line.split() for line in texts(rows)[2:5]]

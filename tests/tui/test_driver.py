@@ -23,7 +23,7 @@ def test_every_character_becomes_as_many_columns_of_ascii() -> None:
 
 
 def test_what_is_drawn_with_has_a_likeness() -> None:
-    assert plain("╭─╮│└┘…") == "+-+|++~"
+    assert plain("╭─╮│└┘…") == "+-+|''~"
     assert plain("漢λ") == "???"
 
 

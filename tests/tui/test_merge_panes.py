@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 def rows_of(model: Model, conflicts: tuple[Conflict, ...], *, folded: bool = False) -> MergeRows:
     resolution = ResolutionSession(Path("m.onnx.json"), model, conflicts, None)
-    return MergeRows(MergePanes.of(resolution, "unicode"), resolution, folded=folded)
+    return MergeRows(MergePanes.of(resolution), resolution, folded=folded)
 
 
 CONFLICTED = (10, 20, 98, 99, 105, 106, 112, 128, 133, 138, 142, 148)

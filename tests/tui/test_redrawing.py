@@ -3,16 +3,22 @@
 from pathlib import Path
 
 import pytest
+from rich.color import ColorSystem
 
 from onnxjson import edits
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
 from onnxjson.model.types import parse_type
 from onnxjson_tui.session.following import lanes_differ
+from onnxjson_tui.shell.frames import Frames
 from onnxjson_tui.shell.keyed import AWAITS
+from onnxjson_tui.shell.terminal import ANSI, DARK
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
+from tests.tui.screens import TERMINAL
 from tests.tui.screenshots import keys as pressed
 from tests.tui.sessions import opened, saved
+
+ENCODER = Path(__file__).parent.parent / "models" / "encoder_ts.onnx"
 
 
 def scoped() -> Model:
@@ -50,30 +56,6 @@ def test_lanes_are_found_again_where_they_differ(tmp_path: Path, edit: edits.Edi
         assert changed is not None
         assert not changed.is_restructured
         assert lanes_differ(changed.patch.root) == differ
-
-
-def test_undo_draws_only_the_line_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    async def flow(bench: Bench) -> None:
-        bench.bench.preview(
-            lambda: bench.session.preview(edits.Rename(kind="node", from_="/one/second", to="/two/second")),
-            bench.bench.accept,
-        )
-        await bench.settle()
-        assert "/two/second" in bench.text
-        lines: list[int] = []
-        real = bench.bench.nodes.refresh_line
-
-        def refresh_line(y: int) -> None:
-            lines.append(y)
-            real(y)
-
-        monkeypatch.setattr(bench.bench.nodes, "refresh_line", refresh_line)
-        await bench.press("u")
-        assert lines == [1]
-        assert "/two/second" not in bench.text.partition("undone")[0]
-
-    run(saved(tmp_path / "m.onnx", scoped()), flow)
 
 
 def test_keys_that_begin_something_are_shown_when_the_person_waits(tmp_path: Path) -> None:
@@ -130,3 +112,33 @@ def test_undo_of_a_step_in_another_graph_shows_that_graph(tmp_path: Path, size: 
         assert bench.bench.here.node.op_type == "LeakyRelu"
 
     run(saved(tmp_path / "m.onnx", model_of(INNER)), flow, size)
+
+
+@pytest.mark.parametrize("theme", [DARK, ANSI])
+def test_keys_send_few_bytes(theme: str) -> None:
+    """Those of one key, and of the inspector, which follows when the cursor rests."""
+
+    async def flow(found: Bench) -> None:
+        frames = Frames(fills=theme == DARK)
+
+        def sent() -> int:
+            strips = found.app.screen._compositor.render_strips()
+            return len(frames.changed(strips, ColorSystem.TRUECOLOR).encode())
+
+        sent()
+        rest = found.bench.show_details
+        for _ in range(8):
+            found.bench.after_rest = lambda show: None  # type: ignore[method-assign]
+            await found.press("j")
+            assert sent() <= 600
+            rest()
+            await found.press()
+            assert sent() <= 600
+        for keys, most in ((("Z", "g", "g"), 9_000), (("ctrl+d",), 4_000), (("g", "n"), 6_000), (("escape",), 6_000)):
+            await found.press(*keys)
+            assert sent() <= most, keys
+        for key in ("question_mark", "escape"):
+            await found.press(key)
+            assert sent() <= 6_000, key
+
+    run(ENCODER, flow, (120, 35), terminal=TERMINAL._replace(theme=theme))

@@ -10,8 +10,9 @@ from onnxjson.model.document import Graph, Model, Node, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.tables import cells, plain
-from onnxjson_tui.rows.beside_nodes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn, hidden
+from onnxjson_tui.rows.beside_nodes import LONGEST, MOST_CONSUMERS, MOST_LANES, Lanes, drawn, hidden
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_spans, shared_prefix, short_type
+from onnxjson_tui.shell.terminal import plain as drawn_plain
 from tests.editing.graphs import EXPORTED, exported, model_of
 from tests.editing.random_models import random_model
 
@@ -25,8 +26,8 @@ def _node(operator: str, inputs: str, outputs: str, name: str = "") -> Node:
     return Node(tuple(inputs.split()), tuple(outputs.split()), name or None, operator)
 
 
-def _lines(scope: Scope, width: int = 60, glyphs: Glyphs = "unicode") -> list[str]:
-    rows = NodeRows(scope, glyphs=glyphs)
+def _lines(scope: Scope, width: int = 60) -> list[str]:
+    rows = NodeRows(scope)
     return [_line(rows, each, width).rstrip() for each in range(len(rows))]
 
 
@@ -55,7 +56,7 @@ def test_a_residual_is_drawn_beside_what_it_skips() -> None:
 
 
 def test_lanes_have_characters_for_terminals_without_boxes() -> None:
-    lanes = [line[2:6].rstrip() for line in _lines(_scope(*RESIDUAL), glyphs="ascii")]
+    lanes = [drawn_plain(line[2:6]).rstrip() for line in _lines(_scope(*RESIDUAL))]
     assert lanes == ["*", "+-*", "| *", "*-'", "*-.", "o-'"]
 
 

@@ -45,8 +45,8 @@ def test_types_have_the_place_of_numbers(tmp_path: Path) -> None:
 def test_a_form_shows_the_same_and_nothing_stays_after_it(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
         await bench.press(*":edit-form", "space", *"set-attribute", "enter")
-        # The node has one attribute, which the form begins with.
-        await bench.press("ctrl+u", *"[0,1,2]")
+        # The node has one attribute, which the form begins with; its value is below.
+        await bench.press("down", "ctrl+u", *"[0,1,2]")
         await until(bench, lambda: "0 f32[1,64,16] -> [1,16,64]" in "\n".join(bench.lines))
         assert bench.session.places.flow["/graph/node/2"][1]
         await bench.press("ctrl+u", *"[0,2,1]")

@@ -1,6 +1,7 @@
 """The form of an edit without its screen: texts of the fields, the edit that they describe, feedback while typing."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Final, Literal, NamedTuple
 
@@ -65,7 +66,11 @@ class Filling:
         self.title = self.name.replace("-", " ").capitalize()
         self.help = paragraphs(edit)
         # `expect` and `if-any` are for scripts: a form shows what it would change.
-        self.fields = tuple([field for field in in_form_order(edit) if not field.is_common])
+        fields = [field for field in in_form_order(edit) if not field.is_common]
+        if self.name == "set-dim":  # `dim` takes VALUE:AXIS, too
+            fields = [each for each in fields if each.name not in ("tensor", "axis")]
+            fields[0] = replace(fields[0], required=True)
+        self.fields = tuple(fields)
         self.texts: dict[str, str] = {field.name: "" for field in self.fields} | dict(texts or {})
 
     def has_lines(self, field: Parameter) -> bool:

@@ -212,7 +212,7 @@ class ProblemsPage(Page[Workbench]):
                 flagged[place[0]] = finding.severity
         if flagged != self.workbench.session.places.flagged:
             self.workbench.session.places.flagged = flagged
-            self.workbench.nodes.redraw_changed()
+            self.workbench.nodes.refresh()
 
     def _everything(self) -> list[tuple[Finding, bool]]:
         revision = self.workbench.session.revision

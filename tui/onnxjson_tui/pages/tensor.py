@@ -301,8 +301,7 @@ class TensorPage(Page[Workbench]):
         statistics, spread = self._statistics
         if isinstance(statistics, StringStatistics):
             return side_by_side(string_rows(statistics), (), width)
-        ascii_only = self.workbench.terminal.glyphs == "ascii"
-        chart = histogram_lines(statistics.histogram, ascii_only=ascii_only) if statistics.histogram is not None else []
+        chart = histogram_lines(statistics.histogram) if statistics.histogram is not None else []
         rows = statistics_rows(statistics, format_data_type(self._grid.tensor.data_type or 0))
         if spread is not None and spread.distinct is not None:
             rows.append(("distinct", f"{spread.distinct:,}"))

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson.model.constants import constant_values
 from onnxjson.model.dataflow import consumed_names
@@ -29,17 +29,15 @@ LONGEST: Final = 500  # maximum rows from the producer to the last consumer of a
 MOST_LANES: Final = 12  # maximum lanes that are drawn; the others are counted
 _BLOCK: Final = 128  # rows that are computed together
 
-Glyphs = Literal["unicode", "ascii"]
-
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}  # the character for each sum of directions
-_HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
+BOXES: Final = " ╵╷│╴┘┐┤╶└┌├─┴┬┼"  # the character for each sum of directions
+_HEAVY: Final = " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋"
 """Characters of a highlighted lane, which differ even without colours."""
-_NODES: Final = {"unicode": "●○", "ascii": "*o"}  # a node that produces a value with a lane, and one that does not
-_HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
+_NODES: Final = "●○"  # a node that produces a value with a lane, and one that does not
+_HEAVY_NODES: Final = "◉◎"
 """The characters for a node on a highlighted lane that consumes its value."""
 
-HEAVY: Final = frozenset("".join([*_HEAVY.values(), *_HEAVY_NODES.values()])) - {" "}
+HEAVY: Final = frozenset(_HEAVY + _HEAVY_NODES) - {" "}
 """All characters of highlighted lanes."""
 
 CHANGES: Final = "changes"
@@ -187,12 +185,11 @@ class Lanes:
             yield Row(tuple(before), tuple(after), tuple(consumed), tuple(produced), column)
 
 
-def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
+def drawn(row: Row, most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
     """Return a row as text: at most `most` lanes, two columns apart; `heavy` lanes are highlighted.
 
     A node that neither consumes nor produces a value with a lane, such as a constant, has no circle.
     """
-    boxes = _BOXES[glyphs]
     is_apart = not (row.consumed or row.produced)
     joined = (*row.consumed, *row.produced, row.column)
     left, right = min(joined), max(joined)
@@ -203,9 +200,9 @@ def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy
         if left <= lane <= right and (lane in joined or not sides) and not is_apart:
             # A lane that only passes remains vertical, so that it does not look connected.
             sides |= (_LEFT if lane > left else 0) | (_RIGHT if lane < right else 0)
-        kind, circles = (_HEAVY[glyphs], _HEAVY_NODES[glyphs]) if lane in heavy else (boxes, _NODES[glyphs])
+        kind, circles = (_HEAVY, _HEAVY_NODES) if lane in heavy else (BOXES, _NODES)
         cells.append(circles[not row.produced] if lane == row.column and not is_apart else kind[sides])
-        cells.append(boxes[_LEFT | _RIGHT] if left <= lane < right else " ")
+        cells.append(BOXES[_LEFT | _RIGHT] if left <= lane < right else " ")
     return "".join(cells).rstrip()
 
 

@@ -16,7 +16,6 @@ from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, ti
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
 from onnxjson.storage.urls import is_url
-from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.nodes import short_type
 from onnxjson_tui.session.opening import Unreadable, open_model
 from onnxjson_tui.session.session import Session
@@ -31,7 +30,7 @@ MATCHED: Final = 3_000  # number of nodes below which matching two models takes 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
 """Signs of events: added, removed, rewritten, changed, and those without effect on results."""
 
-_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
+_FOLDS: Final = ("▸", "▾")
 
 _MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
 
@@ -150,10 +149,9 @@ class Shown(NamedTuple):
 class DifferenceRows:
     """The rows of one difference."""
 
-    def __init__(self, compared: Compared, shown: Shown | None = None, *, glyphs: Glyphs = "unicode") -> None:
+    def __init__(self, compared: Compared, shown: Shown | None = None) -> None:
         self.compared = compared
         self.shown = shown or Shown()
-        self._folds = _FOLDS[glyphs]
         events = compared.events
         self._column = max([len(event.kind) for event in events], default=0) + 2
         self.visible_events = [
@@ -263,7 +261,7 @@ class DifferenceRows:
         is_open = number in self.shown.opened
         effect = EFFECTS[event.kind]
         verdict = VERDICTS[event.verdict] if event.verdict not in (None, "not-run") else ""
-        start = f" {SIGNS[effect]} {self._folds[is_open]} {padded(event.kind, self._column)}"
+        start = f" {SIGNS[effect]} {_FOLDS[is_open]} {padded(event.kind, self._column)}"
         room = width - cells(start) - (cells(verdict) + 2 if verdict else 0)
         title = shortened(title_of(event), max(room, 1))
         rest = room - cells(title) - 2

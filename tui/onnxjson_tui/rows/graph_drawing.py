@@ -17,14 +17,13 @@ from typing import Final, NamedTuple
 from onnxjson.rendering import layered_layout
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Point, lay_out
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.beside_nodes import Glyphs
+from onnxjson_tui.rows.beside_nodes import BOXES
 
 LONGEST: Final = 8  # maximum layers that a line crosses; longer lines are replaced by counts at both ends
 _COLUMN: Final = 6.0  # units of the layout in a column
 _BETWEEN: Final = 4  # columns between two boxes of a layer
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
 
 
 class Box(NamedTuple):
@@ -119,14 +118,14 @@ class _Aside(NamedTuple):
         return not (is_same_end and (self.high == other.low or other.high == self.low))
 
 
-def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode") -> Drawing:
+def drawing(boxes: Sequence[Box], edges: Sequence[Edge]) -> Drawing:
     """Draw a graph of up to some dozens of boxes."""
     more = [0] * len(boxes)
     kept, cut = _short_edges(_texts(boxes, more), edges)
     for edge in cut:
         more[edge.start] += 1
         more[edge.end] += 1
-    return _Canvas(_texts(boxes, more), kept, glyphs, [box.below for box in boxes]).drawn()
+    return _Canvas(_texts(boxes, more), kept, [box.below for box in boxes]).drawn()
 
 
 def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
@@ -153,12 +152,9 @@ def _short_edges(texts: Sequence[str], edges: Sequence[Edge]) -> tuple[list[Edge
 class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
-    def __init__(
-        self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, below: Sequence[tuple[str, ...]]
-    ) -> None:
+    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], below: Sequence[tuple[str, ...]]) -> None:
         self._texts = texts
         self._below = below
-        self._glyphs = glyphs
         layout = _layout(texts, edges)
         levels = sorted({point.y for point in layout.centres})
         self._level = {y: number for number, y in enumerate(levels)}
@@ -227,11 +223,10 @@ class _Canvas:
         width = max([width, *[self._middle(box) + 3 + cells(each[0]) for box, each in enumerate(self._below) if each]])
         rows: list[list[str]] = []
         places: list[Place] = [Place(0, 0, 0)] * len(self._texts)
-        lines = _LINES[self._glyphs]
         for layer in range(len(self._level)):
             row = [" "] * width
             for column in self._passing[layer]:
-                row[column] = lines[_UP | _DOWN]
+                row[column] = BOXES[_UP | _DOWN]
             for box in self._boxes(layer):
                 _write(row, self._x[box], self._texts[box])
                 places[box] = Place(self._x[box], len(rows), cells(self._texts[box]))
@@ -245,7 +240,7 @@ class _Canvas:
 
     def _described(self, rows: list[list[str]], layer: int) -> list[list[str]]:
         """Write what leaves the boxes of a layer beside their lines, in a row of its own where lines turn aside."""
-        gap, line = self._gaps[layer], _LINES[self._glyphs][_UP | _DOWN]
+        gap, line = self._gaps[layer], BOXES[_UP | _DOWN]
         texts: dict[int, str] = {}
         for box in self._boxes(layer):
             column = self._middle(box)
@@ -284,8 +279,7 @@ class _Canvas:
                 if above in sources[track].get(column, {above}):
                     aside = (_LEFT if column > low else 0) | (_RIGHT if column < high else 0)
                     sides[track][column] = sides[track].get(column, 0) | aside
-        lines = _LINES[self._glyphs]
-        return [[lines[each.get(column, 0)] for column in range(width)] for each in sides]
+        return [[BOXES[each.get(column, 0)] for column in range(width)] for each in sides]
 
 
 def _write(row: list[str], x: int, text: str) -> None:

@@ -13,9 +13,8 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.tables import Line, Span, Style, padded, shortened
-from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.nodes import NodeRows
-from onnxjson_tui.rows.panes import GAPS, NOTHING, PaneRow, SideRows, measured
+from onnxjson_tui.rows.panes import NOTHING, PaneRow, SideRows, measured
 from onnxjson_tui.rows.side_texts import NOTHING_HERE
 
 _NODE: Final = re.compile("(.*)/node/[0-9]+")
@@ -67,10 +66,9 @@ class MergePanes(NamedTuple):
 
     rows: Sequence[PaneRow]
     nodes: Sequence[Sequence[NodeRows | None]]  # by graph and side
-    gap: str
 
     @classmethod
-    def of(cls, resolution: ResolutionSession, glyphs: Glyphs) -> "MergePanes":
+    def of(cls, resolution: ResolutionSession) -> "MergePanes":
         """Align the base and both sides; big models take seconds."""
         models, conflicts = resolution.sides()
         ours, paths = models["ours"], (resolution.path, resolution.path)
@@ -86,8 +84,8 @@ class MergePanes(NamedTuple):
             scopes = (base.target if base else None, scope, theirs.target if theirs else None)
             own = range(len(scope.graph.node))
             graphs.append(_Graph(scopes, (base.base_of if base else (), own, theirs.base_of if theirs else ())))
-        nodes = [[measured(scope, glyphs) for scope in each.scopes] for each in graphs]
-        return cls(_merge_rows(graphs, resolution.conflicts, conflicts), nodes, GAPS[glyphs])
+        nodes = [[measured(scope) for scope in each.scopes] for each in graphs]
+        return cls(_merge_rows(graphs, resolution.conflicts, conflicts), nodes)
 
 
 def _merge_rows(

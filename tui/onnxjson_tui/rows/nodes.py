@@ -27,7 +27,7 @@ from onnxjson.rendering.tables import (
     shortened,
     shortened_name,
 )
-from onnxjson_tui.rows.beside_nodes import COLUMN, HEAVY, MOST_LANES, Glyphs, Lanes, Lit, cell, drawn, hidden, shown
+from onnxjson_tui.rows.beside_nodes import COLUMN, HEAVY, MOST_LANES, Lanes, Lit, cell, drawn, hidden, shown
 from onnxjson_tui.rows.folding import Fold
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
@@ -107,7 +107,6 @@ class NodeRows:
         scope: Scope,
         positions: Sequence[int] | None = None,
         *,
-        glyphs: Glyphs = "unicode",
         is_bare: bool = False,
         typed: Scope | None = None,
     ) -> None:
@@ -119,7 +118,6 @@ class NodeRows:
         self.scope = scope
         self._typed = typed
         self.positions = range(len(scope.graph.node)) if positions is None else positions
-        self.glyphs: Glyphs = glyphs
         self._is_bare = is_bare
         self._lanes = Lanes(scope) if positions is None and not is_bare else None
         self._lit: tuple[Lit, ...] = ()
@@ -161,7 +159,7 @@ class NodeRows:
         if self._lanes is not None:
             found = self._lanes.row(position)
             heavy = [each.lane for each in self._lit if position in each.rows]
-            lanes, beyond = drawn(found, self.glyphs, most, heavy=heavy), hidden(found, most)
+            lanes, beyond = drawn(found, most, heavy=heavy), hidden(found, most)
         operator = visible(operator_name(node.domain, node.op_type))
         name = visible(self._full_name(position), _LONGEST_NAME)
         return NodeRow(position, lanes, beyond, operator, name, *self.type_of(position))
@@ -191,11 +189,11 @@ class NodeRows:
             self._names[block, width] = [each if cells(each) <= width else cut(each, width) for each in short]
         return self._names[block, width][number - block * _BLOCK]
 
-    def light(self, position: int | None) -> tuple[Lit, ...]:
-        """Highlight only the lanes of the outputs of a node; return the lanes to redraw."""
+    def light(self, position: int | None) -> bool:
+        """Highlight only the lanes of the outputs of a node; return whether they are others."""
         before = self._lit
         self._lit = () if self._lanes is None or position is None else self._lanes.produced_by(position)
-        return () if before == self._lit else (*before, *self._lit)
+        return before != self._lit
 
     def number_of(self, position: int) -> int | None:
         """Return the row of a node; None if a filter excludes it."""
@@ -204,7 +202,7 @@ class NodeRows:
 
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
         """Return rows of some nodes of the same graph, ascending, with the same column widths."""
-        rows = NodeRows(self.scope, positions, glyphs=self.glyphs, typed=self._typed)
+        rows = NodeRows(self.scope, positions, typed=self._typed)
         rows._widths = self.widths
         return rows
 
@@ -367,13 +365,9 @@ class NodeLines:
             *[cell(title, figures[title].get(address)) for title in titles],
         )
 
-    def light(self, position: int | None) -> list[tuple[range, int]]:
-        """Highlight the lanes of the outputs of a node; return the rows and the column to redraw."""
-        if self.rows is None:
-            return []
-        # Only a list of all nodes has lanes, so that rows are positions.
-        start = 2 + len(str(len(self.rows.scope.graph.node)))
-        return [(each.rows, start + 2 * each.lane) for each in self.rows.light(position)]
+    def light(self, position: int | None) -> bool:
+        """See `NodeRows.light`."""
+        return self.rows is not None and self.rows.light(position)
 
     def position(self, number: int) -> int | None:
         """Return the position of the node of a row."""

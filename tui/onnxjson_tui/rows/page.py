@@ -13,7 +13,7 @@ from onnxjson_tui.session.session import Session
 
 _LEAST_TEXT: Final = 40  # columns of the text of a line before types get any
 _INDENT: Final = "  "
-_MARKS: Final = {"unicode": ("▸ ", "▾ "), "ascii": ("+ ", "- ")}  # of a folded line, and of an unfolded one
+_MARKS: Final = ("▸ ", "▾ ")  # of a folded line, and of an unfolded one
 _WORDS: Final = re.compile(r"(\b[A-Z]\w*)(?=\()|^repeat \d+")
 """Calls of blocks and operators, and repeats."""
 _BLOCKS: Final[dict[str, Style]] = {
@@ -72,7 +72,7 @@ class PageLines(NodeLines):
         change, is_wrong = self._change(fold)
         types = self._type_column(width)
         digits = len(str(len(rows.scope.graph.node)))
-        glyph = _MARKS[rows.glyphs][row.is_open] if fold.is_foldable else "  "
+        glyph = _MARKS[row.is_open] if fold.is_foldable else "  "
         number = str(numbers[0]) if len(numbers) == 1 else ""
         count = f"{len(numbers):,}" if len(numbers) > 1 else ""
         lead = (mark or " ") + _INDENT * row.level
@@ -112,9 +112,9 @@ class PageLines(NodeLines):
         rest = width - len(str(len(self._all.scope.graph.node))) - 5 - self._count
         return max(min(self._types, max(rest - self._texts, rest // 4)), 0) if rest > _LEAST_TEXT else 0
 
-    def light(self, position: int | None) -> list[tuple[range, int]]:
+    def light(self, position: int | None) -> bool:
         """Highlight nothing: folded lines have no lanes."""
-        return []
+        return False
 
     def position(self, number: int) -> int | None:
         """Return the position of the node of a row, for a line that of the node that produces its value."""

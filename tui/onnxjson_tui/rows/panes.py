@@ -17,7 +17,6 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, shortened_name
-from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.difference import SIGNS
 from onnxjson_tui.rows.nodes import NodeRows, node_spans
 
@@ -25,7 +24,7 @@ NOTHING: Final = -1  # position of a node that a side does not have
 _CONTEXT: Final = 3  # unchanged rows around a change that are not folded
 _ALIKE: Final = 4  # consecutive rows with the same changes that are folded to one
 _LEAST: Final = 4  # unchanged rows that are folded to one
-GAPS: Final[dict[Glyphs, str]] = {"unicode": "╌", "ascii": "-"}
+_GAP: Final = "╌"
 
 
 class PaneRow(NamedTuple):
@@ -43,20 +42,19 @@ class Panes(NamedTuple):
     diff: Diff
     rows: Sequence[PaneRow]
     nodes: Sequence[Sequence[NodeRows | None]]  # by pair of graphs and side
-    gap: str
 
     @classmethod
-    def of(cls, diff: Diff, glyphs: Glyphs) -> "Panes":
+    def of(cls, diff: Diff) -> "Panes":
         """Align both models, and measure their nodes; big models take a second."""
-        nodes = [[measured(each, glyphs) for each in (pair.base, pair.target)] for pair in diff.alignment.graphs]
-        return cls(diff, _rows(diff), nodes, GAPS[glyphs])
+        nodes = [[measured(each) for each in (pair.base, pair.target)] for pair in diff.alignment.graphs]
+        return cls(diff, _rows(diff), nodes)
 
 
-def measured(scope: Scope | None, glyphs: Glyphs) -> NodeRows | None:
+def measured(scope: Scope | None) -> NodeRows | None:
     """Return the nodes of a graph with the widths of their columns; big graphs take a second."""
     if scope is None:
         return None
-    rows = NodeRows(scope, range(len(scope.graph.node)), glyphs=glyphs)
+    rows = NodeRows(scope, range(len(scope.graph.node)))
     assert rows.widths
     return rows
 
@@ -155,12 +153,11 @@ class SideRows:
         self,
         rows: Sequence[PaneRow],
         nodes: Sequence[Sequence[NodeRows | None]],
-        gap: str,
         differs: Callable[[PaneRow], bool] | None,
     ) -> None:
         """Show all rows, or with `differs` each long run of rows that do not as one; `nodes` are by graph and side."""
         self.rows = list(rows if differs is None else folded_rows(rows, differs))
-        self._nodes, self._gap = nodes, gap
+        self._nodes = nodes
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -169,7 +166,7 @@ class SideRows:
         """Return a node in its column, in the colours of lists or in one style; a gap where a model has none."""
         rows, position = self._nodes[row.graph][side], row.nodes[side]
         if rows is None or position < 0:
-            return (Span(self._gap * width, "quiet"),)
+            return (Span(_GAP * width, "quiet"),)
         columns = rows.columns(width)
         name = rows.short_name(position, columns.name) if columns.name else ""
         spans = (Span(f"{position:>{columns.digits}} "), *node_spans(rows.row(position), name, columns))
@@ -181,14 +178,14 @@ class PaneRows(SideRows):
 
     def __init__(self, panes: Panes, *, folded: bool = True, quiet: bool = True) -> None:
         """Show all rows, or long runs without changes as one; `quiet` counts changes that change no result."""
-        self.diff, rows, nodes, gap = panes
+        self.diff, rows, nodes = panes
         events = self.diff.events
         loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
         if folded:
             rows = list(_with_alike(rows, self.diff))
-        super().__init__(rows, nodes, gap, (lambda row: _is_changed(row, loud)) if folded else None)
+        super().__init__(rows, nodes, (lambda row: _is_changed(row, loud)) if folded else None)
         self.starts = [
             number
             for number, row in enumerate(self.rows)

@@ -46,8 +46,6 @@ _LEFT: Final = 40  # columns of the numbers next to a histogram
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 
-_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
-
 _MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
 
 
@@ -334,29 +332,21 @@ def _shared(index: Index, tensor: Tensor) -> list[str]:
     return [f"the same bytes as {', '.join(names[:_MOST_LISTED])}"] if names else []
 
 
-def histogram_lines(histogram: Histogram, *, ascii_only: bool = False) -> list[str]:
+def histogram_lines(histogram: Histogram) -> list[str]:
     """Return a column for each bin, then the axis with the minimum and the maximum.
 
     A bin with few elements remains visible: it has at least the lowest mark.
     """
     most = max(histogram.counts)
     bin_width = max(BINS // len(histogram.counts), 1)
-    levels = 2 if ascii_only else 8
-    heights = [0 if not count else max(round(count / most * HEIGHT * levels), 1) for count in histogram.counts]
+    heights = [0 if not count else max(round(count / most * HEIGHT * 8), 1) for count in histogram.counts]
     lines = [
-        "".join([_mark(height - row * levels, levels, ascii_only) * bin_width for height in heights])
+        "".join([_EIGHTHS[max(min(height - row * 8, 8), 0)] * bin_width for height in heights])
         for row in range(HEIGHT - 1, -1, -1)
     ]
     low, high = number_text(histogram.edges[0]), number_text(histogram.edges[-1])
     width = bin_width * len(heights)
-    axis = ("-" if ascii_only else "─") * width
-    return [*lines, axis, low + " " * max(width - len(low) - len(high), 1) + high]
-
-
-def _mark(height: int, levels: int, ascii_only: bool) -> str:
-    if height >= levels:
-        return "#" if ascii_only else "█"
-    return (_HALVES if ascii_only else _EIGHTHS)[max(height, 0)]
+    return [*lines, "─" * width, low + " " * max(width - len(low) - len(high), 1) + high]
 
 
 def number_text(value: float) -> str:

@@ -136,7 +136,7 @@ class ComparisonScreen(RowsScreen[Any]):
     def build(self, event: int = -1, member: int = -1) -> DifferenceRows:
         """Build the rows again, the cursor on an event or one of its places."""
         assert self.compared is not None
-        rows = DifferenceRows(self.compared, self.shown, glyphs=self.terminal.glyphs)
+        rows = DifferenceRows(self.compared, self.shown)
         self.rows.show(rows, rows.row_of(event, member) if event >= 0 else None)
         self.show_details()
         self.draw_bars()

@@ -92,7 +92,7 @@ class ConflictsScreen(RowsScreen[None]):
         elif self._panes is not None:
             self.fold(folded=True)
         else:
-            work = partial(MergePanes.of, self.resolution, self.terminal.glyphs)
+            work = partial(MergePanes.of, self.resolution)
 
             def aligned(panes: MergePanes) -> None:
                 self._panes = panes

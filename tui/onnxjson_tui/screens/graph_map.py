@@ -102,7 +102,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
 
     def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1, *, hops: int | None = None) -> None:
         """Draw the content of the last box of a path, or with `hops` what is around a node; its box is chosen."""
-        shown, room, glyphs = self._figures.get(self._title), max(self.size.height // 4, 6), self.terminal.glyphs
+        shown, room = self._figures.get(self._title), max(self.size.height // 4, 6)
         scope, folds, known, known_figures = self._ref.scope, self._folds, self._map, self._known
         widest = max(self.size.width // 2, 20)  # two boxes beside each other fit
 
@@ -111,7 +111,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             figures = others.get(next(iter(others), ""), shown)
             boxes = path if hops is None else (*path, graph_map.around(position, hops))
             level = graph_map.level(graph_map.inside(boxes[-1]) if boxes else graph_map.whole(room), figures)
-            drawn = drawing(level.boxes, level.edges, glyphs)
+            drawn = drawing(level.boxes, level.edges)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
             return graph_map, _Drawn(boxes, level, drawn, box), others
 

@@ -80,8 +80,6 @@ def _size(path: Path) -> str:
 class OpeningScreen(PickerScreen):
     """Asks for a file; returns the typed or chosen path, or None."""
 
-    IS_TALL = True
-
     def __init__(self, folder: Path | None = None, *, typed: str = "", message: str = "") -> None:
         """Prepare the question; `folder` is offered first, `message` is the reason why it is asked again."""
         hint = "enter open   tab complete   arrows choose   esc cancel"

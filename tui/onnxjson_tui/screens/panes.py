@@ -102,14 +102,14 @@ class PanesScreen(RowsScreen[Result]):
         self._align(first=True)
 
     def _align(self, *, first: bool = False) -> None:
-        compared, glyphs = self.compared, self.terminal.glyphs
+        compared = self.compared
 
         def aligned(panes: Panes) -> None:
             self._known = panes
             self.fold(folded=self._is_folded, first=first)
             self.infer_types(panes.nodes, lambda: [(side.model, side.path) for side in self.sides])
 
-        work = partial(Panes.of, _diff(compared), glyphs)
+        work = partial(Panes.of, _diff(compared))
         self.jobs.start("panes", "aligning both models", work, aligned, holds_keys=True)
 
     def fold(self, *, folded: bool, first: bool = False) -> None:

@@ -124,15 +124,24 @@ class PickerScreen(Dialog[str | None]):
     """
 
     HAS_FIELD = True
-    IS_TALL: ClassVar[bool] = False  # whether it has its full height however few choices there are
 
     def __init__(
-        self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "", is_wide: bool = False
+        self,
+        title: str,
+        choices: Sequence[Choice],
+        *,
+        typed: str = "",
+        hint: str = "",
+        is_wide: bool = False,
+        search: Callable[[str, Callable[[Sequence[Choice]], None]], None] | None = None,
     ) -> None:
+        """Prepare the question; `search` finds more than the choices, for a typed text, and shows all when it has."""
         super().__init__()
         self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
-        self._is_menu = 0 < len(self._choices) <= _MENU and not typed and not self.IS_TALL
-        self.frame = f"dialog{' tall' if self.IS_TALL else ''}{' wide' if is_wide else ''}"
+        self._search = search
+        self._is_tall = search is not None or not choices  # however few choices there are
+        self._is_menu = not self._is_tall and len(self._choices) <= _MENU and not typed
+        self.frame = f"dialog{' tall' if self._is_tall else ''}{' wide' if is_wide else ''}"
         self._title = visible(title, 200)
         self._typed = typed
         keys = [each.key for each in self._choices[:_MENU]]
@@ -152,7 +161,7 @@ class PickerScreen(Dialog[str | None]):
         field.display = not self._is_menu
         lines.can_focus = self._is_menu
         (lines if self._is_menu else field).focus()
-        if not self.IS_TALL:
+        if not self._is_tall:
             lines.styles.height = max(min(len(self._choices), self.app.size.height - _AROUND), 1)
         self._find(self._typed)
 
@@ -180,13 +189,15 @@ class PickerScreen(Dialog[str | None]):
         lines = self.query_one(self.LIST, LineList)
         return lines.move_with_key(" " if key == "space" else key, is_typing=not self._is_menu)
 
-    def choices_for(self, typed: str) -> Sequence[Choice]:
-        """Return the choices that contain every typed word; those that begin with it come first."""
-        words = typed.lower().split()
-        return self._choices.having(words) if words else self._choices
-
     def _find(self, typed: str) -> None:
-        self._show(self.choices_for(typed))
+        words = typed.lower().split()
+        self._show(self._choices.having(words) if words else self._choices)
+        if words and self._search is not None:
+            self._search(typed, partial(self._show_more, typed))
+
+    def _show_more(self, typed: str, choices: Sequence[Choice]) -> None:
+        if self.is_mounted and typed == self.query_one(Input).value:
+            self._show(choices)
 
     def _show(self, choices: Sequence[Choice]) -> None:
         self.query_one(LineList).show(ChoiceRows(choices, self._digits if self._is_menu else ()), 0)

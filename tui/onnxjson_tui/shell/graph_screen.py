@@ -8,8 +8,6 @@ from typing import Any, Final, TypeVar
 from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
-from textual.reactive import Reactive
-from textual.widget import Widget
 
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef, Scope
@@ -42,8 +40,6 @@ class GraphScreen(KeyedScreen[int]):
     """Shows one graph of a session, which keeps all state that outlives the screen."""
 
     AUTO_FOCUS = "#nodes"
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    """As in Textual, but a change of focus does not redraw the whole screen."""
 
     def __init__(self, session: Session, terminal: Terminal, actions: Sequence[Action[Any]]) -> None:
         super().__init__(terminal, actions)
@@ -200,7 +196,7 @@ class GraphScreen(KeyedScreen[int]):
             self.build(is_alike=True, keeps_row=True)
         elif self._rows.rows is not None:
             self._rows.rows.infer(self.derived.typed(scope))
-            self.nodes.redraw_changed()
+            self.nodes.refresh()
             self.draw_bars()
         self.show_details()
 
@@ -246,8 +242,7 @@ class GraphScreen(KeyedScreen[int]):
             self.remove_class("full")
         lines = self.drawer.lines if pane == "drawer" else self.query_one(f"#{pane}", LineList)
         if lines.focusable:
-            # `focus` would redraw the whole list.
-            self.set_focus(lines, scroll_visible=False)
+            self.set_focus(lines, scroll_visible=False)  # at once, as the bars are drawn
         else:
             lines.focus()
         self.draw_bars()
@@ -299,12 +294,12 @@ class GraphScreen(KeyedScreen[int]):
         if scope is None:
             self._take(NodeLines(None, session), position)
             return
-        graph, glyphs = scope, self.terminal.glyphs
+        graph = scope
         if not self.is_big:
             self.derived.begin()
         typed = self.derived.typed(graph)
         if folds := self._lines_of(graph):
-            nodes = NodeRows(graph, range(len(graph.graph.node)), glyphs=glyphs, typed=typed)
+            nodes = NodeRows(graph, range(len(graph.graph.node)), typed=typed)
             page = PageLines(nodes, session, session.saved_nodes(graph), folds, self.toggled)
             at = self._rows.fold_at(self.nodes.cursor) if keeps_row else None
             if keeps_row and at is None and isinstance(self._rows, PageLines):
@@ -324,7 +319,7 @@ class GraphScreen(KeyedScreen[int]):
         def make() -> NodeRows:
             # Facts about all nodes are computed here, not when the cursor first rests.
             graph.find_names()
-            rows = NodeRows(graph, chosen, glyphs=glyphs, typed=typed)
+            rows = NodeRows(graph, chosen, typed=typed)
             assert rows.widths
             return rows
 
@@ -341,7 +336,7 @@ class GraphScreen(KeyedScreen[int]):
             return
         if not is_alike:
             # Nodes are shown before lanes and types are ready.
-            bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
+            bare = NodeRows(graph, chosen, is_bare=True)
             self._take(NodeLines(bare, session, session.saved_nodes(graph)), position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
@@ -361,8 +356,8 @@ class GraphScreen(KeyedScreen[int]):
         """Show the node under the cursor in the inspector and on the page of the drawer."""
         ref = self.here
         self.session.places.cursor = None if ref is None else ref.address
-        for numbers, column in self._rows.light(None if ref is None else ref.position):
-            self.nodes.column_changed(numbers, column)
+        if self._rows.light(None if ref is None else ref.position):
+            self.nodes.refresh()
         if ref is None or (not ref.scope.knows_names and len(ref.scope.graph.node) >= BIG):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.session.opening import Unreadable, expanded, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "on", "off"]
 
+Glyphs = Literal["unicode", "ascii"]
+
 DARK: Final = "onnxjson"
 LIGHT: Final = "onnxjson-light"
 ANSI: Final = "onnxjson-ansi"
@@ -43,9 +44,10 @@ _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 """Values of TERM of terminals whose fonts lack most of the line characters."""
 
 _DRAWN: Final = {
-    "…": "~", "─": "-", "━": "-", "│": "|", "┃": "|", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v",
-    "×": "x", "·": ".", "•": "*", "●": "*", "○": "o", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-",
-    **dict.fromkeys("▁▂▃▄▅▆▇▏▎▍▌▋▊▉", " "),  # the ends of scrollbars, whose whole cells are reversed blanks
+    **dict(zip("╵╷│╴┘┐┤╶└┌├─┴┬┼", "'.|-'.+-'.+-+++", strict=True)), **dict.fromkeys("╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "#"),
+    "…": "~", "╌": "-", "▾": "-", "▸": "+", "→": ">", "←": "<", "↑": "^", "↓": "v", "×": "x", "·": ".", "•": "*",
+    "●": "*", "○": "o", "◉": "@", "◎": "@", "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "▌": "|",
+    "█": "#", **dict.fromkeys("▁▂▃▄", "."), **dict.fromkeys("▅▆▇", ":"),
 }  # fmt: skip
 """ASCII replacements of characters that the program draws with."""
 
@@ -94,6 +96,17 @@ def _has_many_colours(environment: Mapping[str, str]) -> bool:
     return environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit") or environment.get(
         "TERM", ""
     ).rpartition("-")[2] in ("256color", "kitty")
+
+
+def erases_with_background() -> bool:
+    """Whether what the terminal erases gets the current background, as the database of terminals says."""
+    try:
+        import curses
+
+        curses.setupterm()
+        return curses.tigetflag("bce") > 0
+    except Exception:  # Windows, an unknown terminal, no terminal
+        return False
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:

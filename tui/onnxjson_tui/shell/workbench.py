@@ -146,10 +146,12 @@ class Workbench(GraphScreen):
         """Draw the titles of the panes, too."""
         super().draw_bars()
         if self.is_mounted and self.is_running and self.query("#nodes-title"):
-            for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), "")):
+            rows = len(self.inspector.rows)
+            is_scrolled = self.pane == "inspector" and rows > self.inspector.page
+            hidden = (Span(f"{rows} rows ", "quiet"),) if is_scrolled else ()
+            for pane, line, right in (("nodes", *self._list_title()), ("inspector", self._node_title(), hidden)):
                 style: Style = "title" if self.pane == pane else "quiet"
-                glyph = "▌" if self.terminal.glyphs == "unicode" else "|"
-                mark = Span(glyph if self.pane == pane else " ", style)
+                mark = Span("▌" if self.pane == pane else " ", style)
                 spans = [Span(span.text, style if span.style == "plain" else span.style) for span in line]
                 self.query_one(f"#{pane}-title", Bar).show((mark, *spans), right)
 
@@ -257,7 +259,7 @@ class Workbench(GraphScreen):
         texts |= {address: (f"! {visible(text, 200)}", True) for address, text in flow.complaints.items()}
         if texts != self.session.places.flow:
             self.session.places.flow = texts
-            self.nodes.redraw_changed()
+            self.nodes.refresh()
         if flow.complaints and self.prompt.is_asking and self._message[1] != "bad":
             reason = next(iter(flow.complaints.values()))
             self.say(f"it would break a node: {reason}; enter twice makes it in spite of that", "bad", keep=False)
@@ -328,7 +330,7 @@ class Workbench(GraphScreen):
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope, self.session.saved_nodes(self.scope))
-            self.nodes.redraw_changed()
+            self.nodes.refresh()
             self.show_details()
             self._follow(lanes_differ(changed.patch.root))
         for page in self.drawer.pages.values():

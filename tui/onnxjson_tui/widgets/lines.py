@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
 from textual.color import Color
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -117,8 +117,6 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         self._has_cursor = has_cursor
         self.cursor = 0  # number of the row under the cursor
         self.covered = 0  # number of lines at the bottom that another widget covers; the cursor stays above them
-        self._drawn: dict[int, tuple[int, int, Line | None]] = {}
-        """What was last drawn in each line of the widget: row, width, line."""
 
     def on_mount(self) -> None:
         """Measure the rows."""
@@ -133,25 +131,9 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         """Show other rows with the cursor on one of them; None keeps the cursor's row number if it exists."""
         self._rows = rows
         self._measure()
-        before = self.cursor
-        self.cursor = max(min(before if cursor is None else cursor, len(rows) - 1), 0)
-        if self._see_cursor(jump=True):
-            self.refresh()
-            return
-        if self.cursor != before:
-            self.refresh_line(before)
-            self.refresh_line(self.cursor)
-        self.redraw_changed()
-
-    def redraw_changed(self) -> None:
-        """Redraw the visible lines whose content changed; unchanged lines cost nothing."""
-        width, height = self.scrollable_content_region.size
-        top, count = self.scroll_offset.y, len(self._rows)
-        for place in range(height if self.is_attached else 0):
-            number = top + place
-            line = self._rows.line(number, width) if number < count else None
-            if self._drawn.get(place) != (number, width, line):
-                self.refresh_line(number)
+        self.cursor = max(min(self.cursor if cursor is None else cursor, len(rows) - 1), 0)
+        self._see_cursor(jump=True)
+        self.refresh()
 
     def move_to(self, number: int) -> None:
         """Move the cursor to a row; numbers out of range mean the first or the last row."""
@@ -207,13 +189,6 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         else:
             self._measure()
 
-    def column_changed(self, numbers: range, column: int) -> None:
-        """Redraw one column of some rows where they are visible; only the bytes of that column are sent."""
-        top, (width, height) = self.scroll_offset.y, self.scrollable_content_region.size
-        first, last = max(numbers.start, top), min(numbers.stop, top + height)
-        if first < last and column < width:
-            self.refresh(Region(column, first - top, 1, last - first))
-
     def _measure(self, more: int = 0) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows) + more)
 
@@ -251,29 +226,12 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
             if event.chain >= 2:
                 self.post_message(self.Chosen(self, number))
 
-    def on_focus(self, event: events.Focus) -> None:
-        """Redraw only the cursor's line; Textual would draw the whole list."""
-        event.prevent_default()
-        self.has_focus = True
-        self.refresh_line(self.cursor)
-        if isinstance(self.parent, Widget):
-            self.parent.post_message(events.DescendantFocus(self))
-
-    def on_blur(self, event: events.Blur) -> None:
-        """See `on_focus`."""
-        event.prevent_default()
-        self.has_focus = False
-        self.refresh_line(self.cursor)
-        if isinstance(self.parent, Widget):
-            self.parent.post_message(events.DescendantBlur(self))
-
     def render_line(self, y: int) -> Strip:
         """Draw one line of the widget."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
         base = self.span_style("plain")
         line = self._rows.line(number, width) if number < len(self._rows) else None
-        self._drawn[y] = number, width, line
         if line is None:
             return Strip.blank(width, base)
         cursor: RichStyle | None = None
@@ -332,22 +290,10 @@ class Bar(StyledWidget, can_focus=False):
         if isinstance(right, str):
             right = (Span(right),) if right else ()
         if (left, right, below) != (self._left, self._right, self._below):
-            before = [] if below or self._below else self._cells()
             if len(below) != len(self._below):
                 self.styles.height = 1 + len(below)
             self._left, self._right, self._below = left, right, below
-            after = [] if below else self._cells()
-            if not before or not after:
-                self.refresh()
-                return
-            changed = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
-            if changed:
-                self.refresh(Region(changed[0], 0, changed[-1] + 1 - changed[0], 1))
-
-    def _cells(self) -> list[tuple[str, RichStyle | None]]:
-        """Return the characters of the first line; none if they have other widths than one column."""
-        found = [(each, segment.style) for segment in self.render_line(0) for each in segment.text]
-        return found if len(found) == self.size.width else []
+            self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Report the key at the left of the click."""

@@ -21,7 +21,17 @@ from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.frames import Frames
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
+from onnxjson_tui.shell.terminal import (
+    ANSI,
+    DARK,
+    LIGHT,
+    KeyOrder,
+    Terminal,
+    detect,
+    driver_class,
+    erases_with_background,
+    opened,
+)
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
 from onnxjson_tui.workbench import (
@@ -157,7 +167,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         self.sessions: list[Session] = []
         """Sessions whose edits must reach the disk when the program is ended from outside."""
         self.keys = KeyOrder(self, super().on_event, self._holds_keys)
-        self.frames = Frames()
+        self.frames = Frames(fills=erases_with_background())
         self.failures: list[BaseException] = []
         """Errors of the program itself that were shown to the user; tests allow none."""
 

@@ -218,7 +218,6 @@ def _is_tensor(parameter: Parameter) -> bool:
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "command", "type a command", (":",), lambda workbench, arguments: ask(workbench, arguments.text), "Find",
-        footer="command",
         help="An edit as on the command line, the name of an action, 120 for node 120, /conv to search, @/graph/node/3 "
         "to go there. In edits . is the node under the cursor and % the selection. tab completes.",
     ),

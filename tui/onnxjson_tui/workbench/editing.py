@@ -361,7 +361,7 @@ ACTIONS: Final = (
         "edit-name", "rename", ("r",), _rename, "Edit", changes=True, help="The node, or one of its outputs.",
     ),
     Action(
-        "edit-input", "connect an input", ("w",), _rewire, "Edit", changes=True, footer="rewire",
+        "edit-input", "connect an input", ("w",), _rewire, "Edit", changes=True,
         help="To another value; 1w is input 1.",
     ),
 )  # fmt: skip

@@ -250,7 +250,7 @@ def _plain(text: str) -> list[Line]:
 
 ACTIONS: Final = (
     Action(
-        "edit-text", "edit as text in $EDITOR", ("E",), _edit_text, "Edit", changes=True, footer="$EDITOR",
+        "edit-text", "edit as text in $EDITOR", ("E",), _edit_text, "Edit", changes=True,
         help="The node, or the selected ones; consecutive ones are one list, replaced as a whole. Weights are shown as "
         "digests. If there are drafts, it offers them.",
     ),

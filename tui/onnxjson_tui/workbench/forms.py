@@ -74,8 +74,8 @@ async def fill_in(
     known = await workbench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
     if name == "replace-pattern" and (pattern := pattern_in(workbench.finder.selector)):
         known["pattern"] = pattern
-    if name == "set-attribute" and known.get("value"):
-        focus = focus or "value"
+    if name == "set-attribute":
+        focus = focus or "attribute"  # the only one of the node is a suggestion
     filling = Filling(edit, known | dict(texts or {}))
     preview = await workbench.app.push_screen_wait(FormScreen(workbench, filling, focus=focus, also=also, title=title))
     if preview is not None and workbench.accept(preview) is not None:

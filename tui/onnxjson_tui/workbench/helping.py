@@ -2,7 +2,9 @@
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from threading import Lock
 from typing import Final
 
 from onnxjson.editing.catalogue import NAMES
@@ -10,11 +12,10 @@ from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
+from onnxjson_tui.rows.choices import MOST, Choice, Searchable, names_of
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
-from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.workbench.commands import MARK, run_line
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered
@@ -64,53 +65,31 @@ changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is
 """What is peculiar to the workbench."""
 
 
-class PaletteScreen(PickerScreen):
-    """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
-
-    IS_TALL = True
-
-    def __init__(self, workbench: Workbench, commands: Sequence[Choice]) -> None:
-        super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
-        self._workbench = workbench
-        self._names: Searchable | None = None
-        self._now = ""
-
-    def on_mount(self) -> None:
-        """Read the names."""
-        super().on_mount()
-        index = self._workbench.session.index
-        self._workbench.compute("names", "reading the names", lambda: names_of(index), self._have)
-
-    def _have(self, names: Searchable) -> None:
-        self._names = names
-        if self.is_mounted and self._now.strip():
-            self._find(self._now)
-
-    def _find(self, typed: str) -> None:
-        super()._find(typed)
-        self._now = typed
-        names = self._names
-        if names is not None and typed.strip():
-            words = typed.lower().split()
-            self._workbench.compute(
-                "palette", "searching", lambda: names.having(words), lambda found: self._add(typed, found)
-            )
-
-    def _add(self, typed: str, names: list[Choice]) -> None:
-        """List names after the commands, but exact matches before them."""
-        if not self.is_mounted or typed != self._now:
-            return
-        commands = list(self.choices_for(typed))
-        wanted = typed.strip().lower()
-        count = next((place for place, each in enumerate(names[:MOST]) if each.label.lower() != wanted), MOST)
-        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(names) > MOST else []
-        self.query_one(LineList).show(ChoiceRows([*names[:count], *commands, *names[count:MOST], *more]), 0)
-
-
 async def _open_palette(workbench: Workbench, arguments: Arguments) -> None:
-    chosen = await workbench.app.push_screen_wait(PaletteScreen(workbench, commands(workbench)))
+    """Search actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
+    offered = Searchable(commands(workbench))
+    names, lock = cache(partial(names_of, workbench.session.index)), Lock()
+
+    def find(typed: str) -> list[Choice]:
+        with lock:  # whoever comes first reads them
+            known = names()
+        return _with_names(typed.lower().split(), offered, known)
+
+    def search(typed: str, show: Callable[[Sequence[Choice]], None]) -> None:
+        workbench.compute("palette", "searching", partial(find, typed), show)
+
+    hint = "enter run or go   esc cancel   type part of a name"
+    chosen = await workbench.app.push_screen_wait(PickerScreen("Find", offered, hint=hint, is_wide=True, search=search))
     if chosen is not None:
         _run(workbench, chosen)
+
+
+def _with_names(words: Sequence[str], offered: Searchable, known: Searchable) -> list[Choice]:
+    """Return commands and names that have all words: names after the commands, but exact matches before them."""
+    names, wanted = known.having(words), " ".join(words)
+    count = next((place for place, each in enumerate(names[:MOST]) if each.label.lower() != wanted), MOST)
+    more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(names) > MOST else []
+    return [*names[:count], *offered.having(words), *names[count:MOST], *more]
 
 
 def commands(workbench: Workbench) -> list[Choice]:

@@ -277,7 +277,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
         help="With the saved model; without changes, or with a second c, with another file or a revision.",
     ),
     Action(
-        "run-pass", "run a pass", ("p",), _run_pass, "See", argument="[PASS]",
+        "run-pass", "run a pass", ("p",), _run_pass, "See", footer="pass", argument="[PASS]",
         help="Shows what it changes before it is applied.",
     ),
 )  # fmt: skip

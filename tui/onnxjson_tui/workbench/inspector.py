@@ -226,7 +226,7 @@ async def _edit_port(workbench: Workbench, kind: str, name: str) -> None:
             if dim and dim != "?":
                 await fill_in(workbench, "set-dim", {"dim": dim}, focus="size")
             else:
-                await fill_in(workbench, "set-dim", {"tensor": words, "axis": "0"}, focus="size")
+                await fill_in(workbench, "set-dim", {"dim": f"{words}:0"}, focus="size")
         case "rename":
             await ask_value_name(workbench, scope, name, kind)
         case "remove":
@@ -245,7 +245,7 @@ def _shape(scope: Scope, name: str) -> str:
 
 ACTIONS: Final = (
     Action(
-        "interface", "inputs and outputs", ("i",), _interface, "Edit", footer="in/out",
+        "interface", "inputs and outputs", ("i",), _interface, "Edit",
         help="Their shapes, the batch size, other ones.",
     ),
 )  # fmt: skip

@@ -203,7 +203,7 @@ async def _measure(workbench: Workbench, words: Sequence[str]) -> None:
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "numbers", "run and measure", ("g n",), _numbers, "See",
+        "numbers", "run and measure", ("g n",), _numbers, "See", footer="run",
         argument="[costs|saved|against=PATH|NAME=FILE|NAME=SIZE]",
         help="Time, min, max, mean and NaN of each node, on random inputs or files. saved, or against=PATH, adds the "
         "difference to another model and goes to the first node that differs; costs counts multiplications instead.",

@@ -116,7 +116,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action("last", "last row", ("G", "end"), _to_last, "Move", help="120G goes to node 120."),
     Action("fold", "fold or unfold this line", ("z",), _turn_fold, "Graph", footer="fold"),
     Action(
-        "fold-all", "lines or all nodes", ("Z",), _turn_all, "Graph", footer="lines/nodes",
+        "fold-all", "lines or all nodes", ("Z",), _turn_all, "Graph", footer="all",
         help="The graph as lines of blocks and expressions, or as the list of its nodes with lanes.",
     ),
     Action("next-pane", "next pane", ("tab", "shift+tab"), lambda workbench, _: _turn(workbench), "Find"),
@@ -285,7 +285,7 @@ async def copy(workbench: Workbench, arguments: Arguments) -> None:
 
 SELECTING: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "select", "select, or no longer", ("v",), _toggle, "Edit", footer="select", argument="[all|SELECTOR]",
+        "select", "select, or no longer", ("v",), _toggle, "Edit", argument="[all|SELECTOR]",
         help=":select all selects all listed nodes, :select op:Conv what a selector finds; esc selects nothing.",
     ),
     Action("select-range", "select from the last one", ("V",), _select_range, "Edit"),
@@ -294,7 +294,7 @@ SELECTING: Final[tuple[Action[Workbench], ...]] = (
         help="On this node or on the selection.",
     ),
     Action(
-        "copy", "copy", ("y",), copy, "Edit", footer="copy", argument="[name|selector|address|json|command]",
+        "copy", "copy", ("y",), copy, "Edit", argument="[name|selector|address|json|command]",
         help="A name, the JSON, the command that adds such a node; in the drawer the row.",
     ),
 )  # fmt: skip

@@ -45,7 +45,6 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "remove", "delete", ("d", "delete"), by_pane(delete, inspector=remove_entry), "Edit", changes=True,
-        footer="delete",
         help="The node, or the selected ones; in the inspector an attribute, an entry or an optional input.",
     ),
     Action("right", "unfold; cell to the right", ("l", "right"),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LONGEST_END: Final = 1.5
 """Seconds after a signal until the program ends in any case, even if disk or terminal do not respond."""
 
+_TURN: Final = 0.0005
+"""Seconds that a job in a thread computes before keys are looked at; Python's own 0.005 makes them ten times later."""
+
 _ENDING: Final = ("SIGHUP", "SIGTERM", "SIGBREAK")
 """The signals of a closed connection, a kill, and a closed console of Windows; each system has some of them."""
 
@@ -52,6 +55,8 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     # Each full garbage collection would otherwise visit all records of a big model, which takes 0.2 s.
     gc.collect()
     gc.freeze()
+    # A key takes many turns of the interpreter, for each of which it waits so long while a job computes.
+    sys.setswitchinterval(_TURN)
     app = WorkbenchApp(first, terminal)
     app.sessions += sessions
     end = _ending(app, terminal_attributes())
