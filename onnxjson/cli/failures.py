@@ -18,6 +18,7 @@ import shlex
 import sys
 import traceback
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -104,8 +105,9 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
             advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
+            advice += _meant_value(error, context)
             text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
-            return USAGE, text
+            return USAGE, _with_input(text)
         case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
@@ -121,11 +123,35 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
 def _with_model(text: str) -> str:
     """The message with the model that was typed, if it is one, for MODEL in the commands that it names."""
-    models = {word for word in output.typed if word.endswith((".onnx", ".json", ".onnxjson")) and os.path.isfile(word)}
-    if len(models) != 1 or re.search(r"\bFILE\b", text):
+    model = _typed_model()
+    if not model or re.search(r"\bFILE\b", text):
         return text
-    shown = visible(shlex.quote(models.pop()), None)
+    shown = visible(shlex.quote(model), None)
     return re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
+
+
+def _typed_model() -> str:
+    """The model that was typed; "" if there is not exactly one."""
+    from onnxjson.cli.overview import MODELS
+
+    models = {word for word in output.typed if word.endswith(MODELS) and os.path.isfile(word)}
+    return models.pop() if len(models) == 1 else ""
+
+
+def _with_input(text: str) -> str:
+    """The message about a size or a shape with the name of a dimension or an input of the typed model for NAME."""
+    wanted = re.search("'--(dim|shape)': .* has no name; write NAME=", text)
+    if wanted is None or not (path := _typed_model()):
+        return text
+    from onnxjson.model.errors import OnnxJsonError
+    from onnxjson.storage.api import load
+
+    with suppress(OnnxJsonError):
+        inputs = load(path).inputs
+        dims = [dim for value in inputs for dim in value.shape or () if isinstance(dim, str)]
+        names = dims if wanted[1] == "dim" else [value.name or "" for value in inputs]
+        return text.replace("write NAME=", f"write {visible(names[0], None)}=") if names else text
+    return text
 
 
 def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
@@ -145,6 +171,24 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
         return f"there is no option {name}; {advice}"
     near = " or ".join([repr(each) for each in difflib.get_close_matches(name, options, cutoff=0.75)])
     return f"No such option {name!r}" + (f". Did you mean {near}?" if near else "")
+
+
+def _meant_value(error: click.ClickException, context: click.Context | None) -> str:
+    """Advice where the value of an option is a pass, or fits an option that has this name in other programs; or ""."""
+    from onnxjson.cli.overview import meant_by_option
+
+    if context is None or not isinstance(error, click.BadParameter) or not isinstance(error.param, click.Option):
+        return ""
+    words = output.typed[context.command_path.count(" ") :]
+    for option, value in pairwise(words):
+        if option in error.param.opts:
+            known = {name for each in context.command.get_params(context) for name in each.opts}
+            command = context.command.name or ""
+            advice = meant_by_option(option, known, command, words)
+            if not advice.startswith("write -"):
+                advice = meant_by_option(value, known, command, words)
+            return f"; {advice}" if advice else ""
+    return ""
 
 
 def _missing(error: click.ClickException, context: click.Context | None) -> str:

@@ -112,6 +112,9 @@ def run(
 
     With `force`, nodes that cannot have the shapes afterwards are remarks and not an error.
     """
+    if not isinstance(model, Model):
+        order = "write apply(model, change)" if isinstance(changes, Model) else "onnxjson.load reads a file"
+        raise TypeError(f"a model is changed, not {type(model).__name__}; {order}")
     workspace = Workspace(model)
     workspace.is_forced = force
     files_folder = folder if model_folder is None else model_folder

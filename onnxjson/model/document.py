@@ -23,6 +23,7 @@ import msgspec
 from onnxjson.model.methods import (
     AttributeMethods,
     Brief,
+    Guessed,
     ModelMethods,
     NodeMethods,
     TensorMethods,
@@ -118,7 +119,7 @@ class Type(TypeMethods, Record, frozen=True, gc=False, cache_hash=True):
     optional_type: OptionalType | None = None
 
 
-class ValueInfo(Record, frozen=True, gc=False):
+class ValueInfo(Guessed, Record, frozen=True, gc=False):
     """Name and type of a value."""
 
     name: str | None = None
@@ -256,7 +257,7 @@ class TensorAnnotation(Record, frozen=True, gc=False):
     quant_parameter_tensor_names: tuple[StringStringEntry, ...] = ()
 
 
-class Graph(Record, frozen=True, gc=False):
+class Graph(Guessed, Record, frozen=True, gc=False):
     """Nodes in file order with their constants, inputs and outputs."""
 
     node: tuple[Node, ...] = ()

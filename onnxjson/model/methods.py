@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
+import msgspec
+
 import onnxjson
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.by_name import Named, NamedValues
+from onnxjson.model.display import suggest
+from onnxjson.model.foreign_words import meant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,61 +59,6 @@ def _brief(value: object) -> str:
     return f"{type(value).__name__}(...)" if isinstance(value, Brief) else f"{shown[: _WORD - 20]}..."
 
 
-_MEANT: Final = {
-    "onnxjson": {
-        "onnxjson.load(path)": "open read load_model from_file",
-        "onnxjson.save(model, path)": "write save_model",
-        "onnxjson.dumps(model), or onnxjson.save(model, path)": "dump to_json",
-        "onnxjson.diff(a, b), or onnxjson.verify(a, b)": "compare compare_models",
-        "onnxjson.diff(a, b).patch": "patch make_patch create_patch",
-        "print(model.outline())": "summary summarize show outline describe print info",
-        "onnxjson.to_proto(model)": "to_onnx",
-        "onnxjson.from_proto(proto)": "from_onnx",
-        "onnxjson.check(model)": "validate lint check_model",
-        "model.rewrite(onnxjson.edits.Rename(...))": "rewrite rename",
-        "model.select('op:Conv')": "select nodes",
-        'onnxjson.optimize(model, "onnxsim").model': "simplify slim",
-        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
-        'onnxjson.optimize(model, "quantize-dynamic").model': "quantize int8",
-    },
-    "Model": {
-        "print(model.outline())": "summary show print describe info",
-        'onnxjson.optimize(model, "onnxsim").model': "simplify",
-        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
-        "onnxjson.to_proto(model)": "to_onnx to_proto proto",
-        "onnxjson.dumps(model)": "to_json to_text json",
-        "model: it never changes, so it needs no copy": "copy deepcopy clone",
-        "model.initializers": "weights parameters params tensors constants state_dict",
-        "sum(tensor.numpy().size for tensor in model.initializers.values())": "num_parameters parameter_count",
-        "onnxjson.check(model)": "validate is_valid",
-        "model.rewrite(onnxjson.edits.ConvertOpset(...))": "set_opset",
-    },
-    "Place": {
-        ".attributes": "attrs attr attribute",
-        ".op_type": "op type kind",
-        ".inputs": "input",
-        ".outputs": "output",
-    },
-    "TensorPlace": {
-        ".numpy()": "values value data array",
-        ".tensor.dtype for a constant, else .type.dtype where its type is declared": "dtype",
-        ".tensor.shape for a constant, else .type.shape where its type is declared": "shape",
-    },
-    "Diff": {"onnxjson.save(diff.target, path)": "save", "print(diff.to_markdown())": "to_text", ".patch": "to_patch"},
-    "Trace": {".model.save(path)": "save", ".model": "result optimized output new"},
-    "Verification": {".equal": "ok passed success same is_equal close"},
-    "Findings": {"not .errors": "ok passed valid is_valid"},
-    "RunResult": {".arrays['NAME']": "result results output values array"},
-    "Merged": {".model.save(path)": "save", ".is_clean": "ok", ".model": "result merged"},
-}
-"""What to write instead of names that the package, its records and its results do not have."""
-
-
-def meant(kind: str, name: str) -> str:
-    """Return the end of the message about a name that the package or a class does not have; "" if none is meant."""
-    return next((f"; write {advice}" for advice, words in _MEANT.get(kind, {}).items() if name in words.split()), "")
-
-
 class Guessed:
     """Something whose names are guessed: one that it does not have is answered with what is meant."""
 
@@ -119,28 +68,13 @@ class Guessed:
 
         def __getattr__(self, name: str) -> object:
             """Raise the AttributeError of a name that this does not have; it says what is meant."""
-            hint = "" if name.startswith("_") else meant(type(self).__name__, name) or _instead(self, name)
+            hint = "" if name.startswith("_") else _instead(self, name)
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
-
-class Named(dict[str, Any]):
-    """Things of a model by their names; a change of this dictionary would not change the model, so it is refused."""
-
-    def __init__(self, items: Iterable[tuple[str, Any]], change: str) -> None:
-        super().__init__(items)
-        self._change = change
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(f"models do not change; write {self._change}, which returns a changed model")
-
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
-
-    def __missing__(self, name: object) -> NoReturn:
-        near = suggest(name, self) if isinstance(name, str) else ""
-        raise KeyError(f"there is no {visible(str(name))!r}{f'; {near}' if near else ''}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise the TypeError of a call of what is no function; it says what is meant."""
+            hint = "".join([f"; write {each}" for each in meant(type(self).__name__, "()")])
+            raise TypeError(f"a {type(self).__name__} is not a function{hint}")
 
 
 def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
@@ -318,15 +252,16 @@ class ModelMethods(Guessed, Tabular):
         return onnxjson.Editor(self, is_fixed=True).nodes()
 
     @property
-    def inputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The inputs that a run needs: those of the main graph that have no initializer."""
+    def inputs(self: Any) -> NamedValues:
+        """The inputs that a run needs, by position or name: those of the main graph that have no initializer."""
         constants = self.initializers
-        return () if self.graph is None else tuple([each for each in self.graph.input if each.name not in constants])
+        values = () if self.graph is None else self.graph.input
+        return NamedValues([each for each in values if each.name not in constants])
 
     @property
-    def outputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The outputs of the main graph."""
-        return () if self.graph is None else self.graph.output
+    def outputs(self: Any) -> NamedValues:
+        """The outputs of the main graph, by position or name."""
+        return NamedValues(() if self.graph is None else self.graph.output)
 
     @property
     def initializers(self: Any) -> dict[str, "onnxjson.Tensor"]:
@@ -402,11 +337,15 @@ class ModelMethods(Guessed, Tabular):
 def _instead(value: object, name: str) -> str:
     """What to write instead of a name that a model, a result or a place does not have."""
     kind = type(value)
+    if known := meant(kind.__name__, name):
+        return f"; write {known[0]}"
     if isinstance(value, ModelMethods):
         if name in _FUNCTIONS:
             return f"; write onnxjson.{name}(model, ...)"
         if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
-            return f"; write model.rewrite(onnxjson.edits.{edit}(...))"
+            fields = msgspec.structs.fields(getattr(onnxjson.edits, edit))
+            required = ", ".join([f"{field.name}=..." for field in fields if field.required])
+            return f"; write model.rewrite(onnxjson.edits.{edit}({required}))"
     if hasattr(kind, f"to_{name}"):
         return f"; write .to_{name}()"
     if name in ("print", "show", "text"):

@@ -364,6 +364,8 @@ class Scanner:
         column = place - self.text.rfind("\n", 0, place)
         token = self.token.text if instead is None else instead
         shown = f'"{visible(token)}"' if token else "the end"
+        if self.text.startswith("op:"):
+            hint = f"op: is for selectors; write the pattern {visible(self.text[3:])}"
         hint = hint or _SPELLINGS.get(self.token.text, "")
         tail = f"; {hint}" if hint else ""
         raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from onnxjson.model.by_name import Named
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
@@ -155,9 +156,9 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     is_interrupted: bool
 
     @property
-    def outputs(self) -> dict[str, Value]:
-        """Outputs of the first run."""
-        return self.cases[0].outputs
+    def outputs(self) -> Named:
+        """Outputs of the first run (`Value`) by name."""
+        return Named(self.cases[0].outputs.items(), "onnxjson.run(model, inputs) again")
 
     @property
     def arrays(self) -> "dict[str, Any]":

@@ -292,9 +292,7 @@ PATTERNS = {
         f"{FIND} 'Conv|Gemm'", r"alternatives are in parentheses: (\(Conv\|Gemm\))", f"{FIND} '\\1'"
     ),
     "too few inputs": Mistake(f"{FIND} 'Conv($x)'", r'"(\.\.\.)" matches further inputs', f"{FIND} 'Conv($x, \\1)'"),
-    "a selector for a pattern": Mistake(
-        f"{FIND} op:Softmax", "begins with an operator, such as (Softmax)", f"{FIND} \\1"
-    ),
+    "a selector for a pattern": Mistake(f"{FIND} op:Softmax", "write the pattern (Softmax)", f"{FIND} \\1"),
     "a replacement without $": Mistake(
         f"{REPLACE} 'Gemm(x, $w, $b)' -o new.onnx", r"write (\$x)", f"{REPLACE} 'Gemm(\\1, $w, $b)' -o new.onnx"
     ),
