@@ -234,7 +234,7 @@ class TestWrongGuesses:
         ("name", "meant"),
         [
             ("run", "onnxjson.run(model, ...)"),
-            ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(...))"),
+            ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(size=...))"),
             ("opset", '"opsets"'),
             ("summary", "print(model.outline())"),
             ("simplify", 'onnxjson.optimize(model, "onnxsim").model'),

@@ -248,7 +248,7 @@ def _lines(by_rule: Sequence[_Found], *, several: bool) -> Iterator[str]:
         for miss in of_rule.misses:
             yield from miss.reasons
             alike = f", and {counted(len(miss.alike), 'place')} like it" if miss.alike else ""
-            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}{alike}"
+            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')} found{alike}"
 
 
 def _called(ref: NodeRef) -> str:

@@ -108,6 +108,7 @@ def meant_by(word: str, typed: Sequence[str], options_of: Callable[[str], Collec
 def _translated(typed: Sequence[str], known: Collection[str]) -> tuple[list[str], bool]:
     """Return what was typed with the `known` options of a command, and whether it has one for each."""
     words, is_complete, rest = list[str](), True, list(typed)
+    both = _both_tolerances(typed)
     while rest:
         word = rest.pop(0)
         option, _, value = word.partition("=")
@@ -118,15 +119,24 @@ def _translated(typed: Sequence[str], known: Collection[str]) -> tuple[list[str]
             value = rest.pop(0)
         advice = next((each for each in meant("option", option.lstrip("-")) if each.split()[0] in known), "")
         is_complete &= bool(advice)
+        if both and advice.startswith("--tolerance"):
+            advice = both if option == "--rtol" else ""
         words += shlex.split(_with_value(advice, value))
     return words, is_complete
+
+
+def _both_tolerances(typed: Sequence[str]) -> str:
+    """The option for what was typed as ``--rtol R --atol A``; "" if one of them is missing."""
+    given = dict(pairwise(typed))
+    values = [shlex.quote(given[name]) for name in ("--rtol", "--atol") if name in given]
+    return f"--tolerance all={','.join(values)}" if len(values) == 2 else ""
 
 
 def _with_value(advice: str, value: str) -> str:
     """Return a command or an option with the value that was typed, where there is one."""
     name, mark, sizes = value.replace("=", ":").rpartition(":")
     places = {"VALUE": value} | ({"NAME": name, "SIZES": sizes} if mark else {})
-    return re.sub("VALUE|NAME|SIZES", lambda place: places.get(place[0]) or place[0], advice)
+    return re.sub("VALUE|NAME|SIZES", lambda place: shlex.quote(places.get(place[0]) or place[0]), advice)
 
 
 def written(command: str, typed: Sequence[str], value: str = "") -> str:
@@ -159,6 +169,8 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
         if spelled or pass_name or edit:
             return f"write -p {shlex.quote(spelled or pass_name or edit)}"
     for advice in meant("option", word):
+        if advice.startswith("--tolerance") and "--tolerance" in known and (both := _both_tolerances(typed)):
+            return f"write {both} for both"
         if advice.startswith("-") and advice.split()[0] not in known:
             continue
         if advice.startswith("onnxjson "):

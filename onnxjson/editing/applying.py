@@ -220,7 +220,7 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         complaints = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **complaints}
     if complaints and not workspace.is_forced:
         what = f"shape inference fails at {listed(_grouped(complaints), _SHOWN, '; ')}"
-        hint = "to make dependent changes at once, use a script"
+        hint = "if the change needs another one, write both into one script (`onnxjson apply --help`)"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise BrokenNodesError(f"{what}; {hint}", next(iter(complaints)))

@@ -12,8 +12,8 @@ _HALF: Final = 'onnxjson.optimize(model, "float16").model'
 
 WORDS: Final[dict[str, dict[str, str]]] = {
     "command": {
-        "show": "info cat view print inspect inspect-model summary stats describe display dump open list ls inputs outputs "
-        "count",
+        "show": "info cat view print inspect inspect-model summary stats describe display dump open list ls inputs "
+        "outputs count",
         "show MODEL --outline": "outline graph structure blocks",
         "show MODEL 'op:*'": "nodes ops operators layers",
         "show MODEL --cost": "cost flops macs params size profile-cost",
