@@ -107,7 +107,7 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
             advice += _meant_value(error, context)
             text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
-            return USAGE, _with_input(text)
+            return USAGE, _with_name(text)
         case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
@@ -138,9 +138,11 @@ def _typed_model() -> str:
     return models.pop() if len(models) == 1 else ""
 
 
-def _with_input(text: str) -> str:
-    """The message about a size or a shape with the name of a dimension or an input of the typed model for NAME."""
-    wanted = re.search("'--(dim|shape)': .* has no name; write NAME=", text)
+def _with_name(text: str) -> str:
+    """The message about a value without a name, with one for NAME: of a dimension or an input of the typed model."""
+    wanted = re.search("'--(dim|shape|tolerance)': .* has no name; write NAME=", text)
+    if wanted and wanted[1] == "tolerance":
+        return text.replace("write NAME=", "write all=")
     if wanted is None or not (path := _typed_model()):
         return text
     from onnxjson.model.errors import OnnxJsonError
@@ -184,10 +186,10 @@ def _meant_value(error: click.ClickException, context: click.Context | None) -> 
         if option in error.param.opts:
             known = {name for each in context.command.get_params(context) for name in each.opts}
             command = context.command.name or ""
-            advice = meant_by_option(option, known, command, words)
-            if not advice.startswith("write -"):
-                advice = meant_by_option(value, known, command, words)
-            return f"; {advice}" if advice else ""
+            both = [meant_by_option(word, known, command, words) for word in (option, value)]
+            starts = "write -", "write `onnxjson optimize"
+            fitting = [advice for advice, start in zip(both, starts, strict=True) if advice.startswith(start)]
+            return "".join([f"; {advice}" for advice in fitting[:1]])
     return ""
 
 

@@ -142,7 +142,8 @@ def _with_value(advice: str, value: str) -> str:
 def written(command: str, typed: Sequence[str], value: str = "") -> str:
     """Return a command with the files among what was `typed` for MODEL and OUT; without these, with all of it."""
     outs = [word for option, word in pairwise(typed) if option in ("-o", "--output")]
-    files = [word for word in typed if "." in word and word[0] != "-" and word not in outs and word != value]
+    unused = [*outs, *[value for place in ("VALUE", "SIZES") if place in command]]
+    files = [word for word in typed if "." in word and word[0] != "-" and word not in unused]
     places = {"MODEL": files[:1], "MODELS": files, "OUT": outs or files[1:2]}
     words = shlex.split(_with_value(command, value))
     filled = [text for word in words for text in places.get(word) or [word]]

@@ -38,7 +38,8 @@ class _Positional(msgspec.StructMeta):
 
     def __call__(cls, *values: Any, **fields: Any) -> Any:  # noqa: N805
         if values:
-            ordered = positional(cls) if len(values) <= len(cls.words) else in_form_order(cls)
+            kind: Any = cls
+            ordered = positional(kind) if len(values) <= len(kind.words) else in_form_order(kind)
             places = [each for each in ordered if each.field not in fields and each.field not in COMMON]
             if len(values) > len(places):
                 names = ", ".join([f"{each.field}=..." for each in places])

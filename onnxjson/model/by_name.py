@@ -1,23 +1,22 @@
 """Collections of things of a model by their names."""
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overload
 
 from onnxjson.model.display import suggest, visible
 
-if TYPE_CHECKING:
-    from onnxjson.model.document import ValueInfo
+Item = TypeVar("Item")
 
 
 class Named(dict[str, Any]):
-    """Things of a model by their names; a change of this dictionary would not change the model, so it is refused."""
+    """Things by their names; a change of this dictionary would not change what they are of, so it is refused."""
 
-    def __init__(self, items: Iterable[tuple[str, Any]], change: str) -> None:
+    def __init__(self, items: Iterable[tuple[str, Any]], refusal: str) -> None:
         super().__init__(items)
-        self._change = change
+        self._refusal = refusal
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(f"models do not change; write {self._change}, which returns a changed model")
+        raise TypeError(self._refusal)
 
     __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
@@ -28,7 +27,7 @@ class Named(dict[str, Any]):
         return dict, (dict(self),)
 
 
-class NamedValues(tuple["ValueInfo", ...]):
+class NamedValues(tuple[Item, ...]):
     """Inputs or outputs of a model in their order; ``values["x"]`` is the one of that name."""
 
     __slots__ = ()
@@ -36,12 +35,12 @@ class NamedValues(tuple["ValueInfo", ...]):
     if TYPE_CHECKING:
 
         @overload
-        def __getitem__(self, place: SupportsIndex | str) -> "ValueInfo": ...
+        def __getitem__(self, place: SupportsIndex | str) -> Item: ...
 
         @overload
-        def __getitem__(self, place: slice) -> tuple["ValueInfo", ...]: ...
+        def __getitem__(self, place: slice) -> tuple[Item, ...]: ...
 
-        def __getitem__(self, place: SupportsIndex | str | slice) -> "ValueInfo | tuple[ValueInfo, ...]": ...
+        def __getitem__(self, place: SupportsIndex | str | slice) -> Item | tuple[Item, ...]: ...
     else:
 
         def __getitem__(self, place):

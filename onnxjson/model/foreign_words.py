@@ -196,7 +196,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         ".root.outputs": "outputs",
     },
     "Diff": {"onnxjson.save(diff.target, path)": "save", "print(diff.to_markdown())": "to_text", ".patch": "to_patch"},
-    "Patch": {"diff.patch without ()": "()", "onnxjson.apply(model, patch)": "apply apply_to"},
+    "Patch": {"diff.patch without ()": "()", "patch.apply(model)": "apply_to"},
     "Trace": {".model.save(path)": "save", ".model": "result optimized output new"},
     "Verification": {".equal": "ok passed success same is_equal close"},
     "Findings": {"not .errors": "ok passed valid is_valid"},

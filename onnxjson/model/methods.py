@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LINE = 120
 _WORD = 60
+_REFUSAL: Final = "models do not change; write {}, which returns a changed model"
 
 
 class Brief:
@@ -200,7 +201,7 @@ class NodeMethods:
     def attributes(self: Any) -> Mapping[str, Any]:
         """The values of the attributes (`Attribute.value`) by name, read-only."""
         values = [(each.name or "", each.value) for each in self.attribute]
-        return Named(values, 'model.node(...).set_attribute("NAME", value)')
+        return Named(values, _REFUSAL.format('model.node(...).set_attribute("NAME", value)'))
 
 
 _FUNCTIONS: Final = ("run", "check", "verify", "diff", "merge", "optimize", "convert", "apply", "dumps")
@@ -252,14 +253,14 @@ class ModelMethods(Guessed, Tabular):
         return onnxjson.Editor(self, is_fixed=True).nodes()
 
     @property
-    def inputs(self: Any) -> NamedValues:
+    def inputs(self: Any) -> NamedValues["onnxjson.ValueInfo"]:
         """The inputs that a run needs, by position or name: those of the main graph that have no initializer."""
         constants = self.initializers
         values = () if self.graph is None else self.graph.input
         return NamedValues([each for each in values if each.name not in constants])
 
     @property
-    def outputs(self: Any) -> NamedValues:
+    def outputs(self: Any) -> NamedValues["onnxjson.ValueInfo"]:
         """The outputs of the main graph, by position or name."""
         return NamedValues(() if self.graph is None else self.graph.output)
 
@@ -267,7 +268,8 @@ class ModelMethods(Guessed, Tabular):
     def initializers(self: Any) -> dict[str, "onnxjson.Tensor"]:
         """The initializers of the main graph by name, in the order of the file."""
         tensors = () if self.graph is None else self.graph.initializer
-        return Named([(each.name or "", each) for each in tensors], 'model.tensor("NAME").set_values(array)')
+        named = [(each.name or "", each) for each in tensors]
+        return Named(named, _REFUSAL.format('model.tensor("NAME").set_values(array)'))
 
     @property
     def opsets(self: Any) -> dict[str, int]:

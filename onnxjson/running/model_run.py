@@ -158,7 +158,7 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     @property
     def outputs(self) -> Named:
         """Outputs of the first run (`Value`) by name."""
-        return Named(self.cases[0].outputs.items(), "onnxjson.run(model, inputs) again")
+        return Named(self.cases[0].outputs.items(), "a result does not change; dict(result.outputs) is a copy")
 
     @property
     def arrays(self) -> "dict[str, Any]":
