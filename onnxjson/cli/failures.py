@@ -105,7 +105,7 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
             advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
-            advice += _meant_value(error, context)
+            advice += "" if "write " in advice else _meant_value(error, context)
             text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
             return USAGE, _with_name(text)
         case _ if is_out_of_memory(error):
@@ -123,36 +123,35 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
 def _with_model(text: str) -> str:
     """The message with the model that was typed, if it is one, for MODEL in the commands that it names."""
-    model = _typed_model()
-    if not model or re.search(r"\bFILE\b", text):
+    models = _typed_models()
+    if len(models) != 1 or re.search(r"\bFILE\b", text):
         return text
-    shown = visible(shlex.quote(model), None)
+    shown = visible(shlex.quote(models[0]), None)
     return re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
 
 
-def _typed_model() -> str:
-    """The model that was typed; "" if there is not exactly one."""
+def _typed_models() -> list[str]:
+    """The models that were typed, each once."""
     from onnxjson.cli.overview import MODELS
 
-    models = {word for word in output.typed if word.endswith(MODELS) and os.path.isfile(word)}
-    return models.pop() if len(models) == 1 else ""
+    return list(dict.fromkeys([word for word in output.typed if word.endswith(MODELS) and os.path.isfile(word)]))
 
 
 def _with_name(text: str) -> str:
     """The message about a value without a name, with one for NAME: of a dimension or an input of the typed model."""
-    wanted = re.search("'--(dim|shape|tolerance)': .* has no name; write NAME=", text)
+    wanted = re.search("--(dim|shape|tolerance)'?[: ].*NAME=", text)
     if wanted and wanted[1] == "tolerance":
-        return text.replace("write NAME=", "write all=")
-    if wanted is None or not (path := _typed_model()):
+        return text.replace("NAME=", "all=")
+    if wanted is None or not (models := _typed_models()):
         return text
     from onnxjson.model.errors import OnnxJsonError
     from onnxjson.storage.api import load
 
     with suppress(OnnxJsonError):
-        inputs = load(path).inputs
+        inputs = load(models[0]).inputs
         dims = [dim for value in inputs for dim in value.shape or () if isinstance(dim, str)]
         names = dims if wanted[1] == "dim" else [value.name or "" for value in inputs]
-        return text.replace("write NAME=", f"write {visible(names[0], None)}=") if names else text
+        return text.replace("NAME=", f"{visible(names[0], None)}=") if names else text
     return text
 
 
