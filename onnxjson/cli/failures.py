@@ -162,7 +162,7 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
     if context is None or not isinstance(error, click.NoSuchOption | click.BadOptionUsage):
         return ""
     name = error.option_name
-    options = {spelling: each for each in context.command.get_params(context) for spelling in each.opts}
+    options = {word: each for each in context.command.get_params(context) for word in each.opts if word[0] == "-"}
     if name in options:
         metavar = options[name].make_metavar(context)
         return f"{name} has no value; write {name} {metavar}" if "requires an argument" in error.message else ""

@@ -192,4 +192,7 @@ def _edits_and_passes(word: str) -> list[str]:
 
 
 def _alike(word: str) -> list[str]:
-    return difflib.get_close_matches(word, COMMANDS, n=3, cutoff=0.75)
+    from onnxjson.editing.catalogue import NAMES
+
+    lines = {name: f"rewrite {name}" for name in NAMES} | {name: name for name in COMMANDS}
+    return [lines[name] for name in difflib.get_close_matches(word, lines, n=3, cutoff=0.75)]

@@ -137,7 +137,9 @@ class RewriteGroup(options.Group):
             raise click.UsageError(
                 f"the edit comes before the model: onnxjson rewrite EDIT {shlex.join(args[:1])}", ctx
             )
-        passes = [name for word in args if args[0] not in NAMES and (name := pass_meant(word))]
+        values = [word for word in args[1:] if word[:1] != "-" and not _looks_like_model(word)]
+        words = [args[0], *values[:1]] if len(values) == 1 else [args[0]]  # `cast m.onnx float16` is for all tensors
+        passes = [name for word in words if args[0] not in NAMES and (name := pass_meant(word))]
         if passes:
             line = written(f"onnxjson optimize MODEL -p {passes[0]} -o OUT", args[1:])
             raise click.UsageError(f"{args[0]} is not an edit; write `{line}`", ctx)

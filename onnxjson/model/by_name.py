@@ -28,7 +28,7 @@ class Named(dict[str, Any]):
 
 
 class NamedValues(tuple[Item, ...]):
-    """Inputs or outputs of a model in their order; ``values["x"]`` is the one of that name."""
+    """Inputs, outputs or nodes of a model in their order; ``values["x"]`` is the first of that name."""
 
     __slots__ = ()
 

@@ -20,9 +20,9 @@ references back, so the garbage collector does not track them: 100,000 nodes cau
 
 import msgspec
 
+from onnxjson.model.brief import Brief
 from onnxjson.model.methods import (
     AttributeMethods,
-    Brief,
     Guessed,
     ModelMethods,
     NodeMethods,
@@ -145,7 +145,7 @@ class Segment(Record, frozen=True, gc=False):
     end: int | None = None
 
 
-class Tensor(TensorMethods, Record, frozen=True, gc=False):
+class Tensor(Guessed, TensorMethods, Record, frozen=True, gc=False):
     """A constant: dims, dtype, and its bytes in one of seven fields or in another file."""
 
     dims: tuple[int, ...] = ()

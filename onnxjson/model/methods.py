@@ -3,7 +3,7 @@
 They call it through the root package, whose names are imported on first use; no other module of the rooms does.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
@@ -17,47 +17,7 @@ from onnxjson.model.foreign_words import meant
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LINE = 120
-_WORD = 60
 _REFUSAL: Final = "models do not change; write {}, which returns a changed model"
-
-
-class Brief:
-    """A record whose repr fits on a line: the fields that differ from their defaults, long ones as their lengths."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Return one line, which ends in ``...`` where fields did not fit."""
-        text = f"{type(self).__name__}("
-        for count, (name, value) in enumerate(_different_fields(self)):
-            word = f"{', ' * (count > 0)}{name}={_brief(value)}"
-            if len(text) + len(word) > _LINE:
-                return f"{text}{', ' * (count > 0)}...)"
-            text += word
-        return f"{text})"
-
-
-def _different_fields(record: Any) -> Iterator[tuple[str, Any]]:
-    names, defaults = record.__struct_fields__, record.__struct_defaults__
-    for number, name in enumerate(names, len(defaults) - len(names)):
-        value = getattr(record, name)
-        if number < 0 or value != defaults[number]:
-            yield name, value
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, tuple | list):
-        items = ", ".join(map(_brief, value)) if len(value) <= 8 else ""
-        if len(items) > _WORD or len(value) > 8:
-            return f"<{len(value)} item{'s' * (len(value) > 1)}>"
-        return f"({items}{',' * (len(value) == 1)})"
-    if isinstance(value, TypeMethods):
-        return str(value)
-    shown = repr(value)
-    if len(shown) <= _WORD:
-        return shown
-    return f"{type(value).__name__}(...)" if isinstance(value, Brief) else f"{shown[: _WORD - 20]}..."
 
 
 class Guessed:
@@ -336,6 +296,11 @@ class ModelMethods(Guessed, Tabular):
         return onnxjson.Editor(self)
 
 
+def _class_of(edit: str) -> str:
+    """The name of the class of an edit, such as ``set-attribute``."""
+    return "".join([part.capitalize() for part in edit.split("-")])
+
+
 def _instead(value: object, name: str) -> str:
     """What to write instead of a name that a model, a result or a place does not have."""
     kind = type(value)
@@ -344,7 +309,8 @@ def _instead(value: object, name: str) -> str:
     if isinstance(value, ModelMethods):
         if name in _FUNCTIONS:
             return f"; write onnxjson.{name}(model, ...)"
-        if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
+        word = name.replace("_", "-")
+        if hasattr(onnxjson.edits, edit := _class_of("".join(meant("edit", word)[:1]) or word)):
             fields = msgspec.structs.fields(getattr(onnxjson.edits, edit))
             required = ", ".join([f"{field.name}=..." for field in fields if field.required])
             return f"; write model.rewrite(onnxjson.edits.{edit}({required}))"

@@ -314,7 +314,7 @@ _SPELLINGS: Final = {
         mark: f"write {name}($a, $b)"
         for mark, name in zip("+-*/@", ("Add", "Sub", "Mul", "Div", "MatMul"), strict=True)
     },
-    "|": "alternatives are in parentheses: (Conv|Gemm)",
+    **dict.fromkeys("|,", "alternatives are in parentheses: (Conv|Gemm)"),
     ":": "a pattern begins with an operator, such as Softmax",
 }
 """What to write instead of a mark that does not belong in its place."""

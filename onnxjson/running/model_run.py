@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from onnxjson.model.brief import Brief
 from onnxjson.model.by_name import Named
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
-from onnxjson.model.methods import Brief, Reported
+from onnxjson.model.methods import Reported
 from onnxjson.running.comparisons import Comparison, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
