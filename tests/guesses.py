@@ -74,6 +74,7 @@ class TestLook:
 
     def test_find_nodes_without_selectors(self, model: onnxjson.Model) -> None:
         assert [node.name for node in model.nodes if node.op_type == "Softmax"] == ["/softmax"]
+        assert model.nodes["/softmax"].op_type == "Softmax"
 
     def test_find_a_pattern(self) -> None:
         (match,) = onnxjson.load("exported.onnx").find("Add(MatMul($x, $w), $b)")
@@ -239,7 +240,7 @@ class TestWrongGuesses:
         [
             ("run", "onnxjson.run(model, ...)"),
             ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(size=...))"),
-            ("opset", '"opsets"'),
+            ("opset", 'model.opsets[""]'),
             ("summary", "print(model.outline())"),
             ("simplify", 'onnxjson.optimize(model, "onnxsim").model'),
             ("weights", "model.initializers"),
@@ -359,3 +360,25 @@ class TestWrongGuesses:
         (event,) = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))
         assert repr(event) == "<attribute-changed LeakyRelu.alpha: attribute alpha: 0.01 -> 0.2>"
         assert repr(model.find("Softmax($x)")[0]) == "<Match /graph/node/5: Softmax, x=scores>"
+
+    def test_another_name_of_an_edit(self, model: onnxjson.Model) -> None:
+        with pytest.raises(AttributeError, match="write DeleteNode"):
+            print(onnxjson.edits.RemoveNode)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match='did you mean "SetAttribute"'):
+            print(onnxjson.edits.SetAtribute)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write model\.rewrite\(onnxjson\.edits\.DeleteNode\(node=\.\.\.\)\)"):
+            model.remove_node("/activation")  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"edits\.SetShape\(tensor=\.\.\., shape=\.\.\.\)"):
+            model.set_input_shape("image", (1, 1, 8, 8))  # type: ignore[attr-defined]
+        with pytest.raises(TypeError, match=r"write onnxjson\.edits\.SetBatchSize\(\.\.\.\)"):
+            model.rewrite("set-batch-size", 8)  # type: ignore[arg-type]
+
+    def test_an_assignment_to_an_input_is_a_rename_or_an_edit(self, model: onnxjson.Model) -> None:
+        with pytest.raises(AttributeError, match=r"write model\.rename\('image', \.\.\.\)"):
+            model.inputs[0].name = "picture"  # type: ignore[misc]
+        with pytest.raises(AttributeError, match=r"SetShape\('image', \.\.\.\)"):
+            model.inputs[0].shape = (1, 1, 8, 8)  # type: ignore[misc]
+
+    def test_arguments_in_another_order(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"the model comes first: save\(model, path\)"):
+            onnxjson.save("copy.onnx", model)  # type: ignore[arg-type]

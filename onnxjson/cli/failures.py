@@ -186,8 +186,7 @@ def _meant_value(error: click.ClickException, context: click.Context | None) -> 
             known = {name for each in context.command.get_params(context) for name in each.opts}
             command = context.command.name or ""
             both = [meant_by_option(word, known, command, words) for word in (option, value)]
-            starts = "write -", "write `onnxjson optimize"
-            fitting = [advice for advice, start in zip(both, starts, strict=True) if advice.startswith(start)]
+            fitting = [advice for advice in both if advice.startswith(("write -", "write `onnxjson optimize"))]
             return "".join([f"; {advice}" for advice in fitting[:1]])
     return ""
 
@@ -202,7 +201,10 @@ def _missing(error: click.ClickException, context: click.Context | None) -> str:
         if parameter.required and isinstance(parameter, click.Option):
             pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
     what = error.param.make_metavar(context) if is_argument else pieces[-2]
-    given = visible(shlex.join(output.typed[context.command_path.count(" ") :]), None)
+    typed = output.typed[context.command_path.count(" ") :]
+    if error.param.opts == ["--base"] and typed and typed[0][0] != "-" and not os.path.lexists(typed[0]):
+        typed, pieces = typed[1:], ["--base", typed[0]]  # `gate main`: no path is called so
+    given = visible(shlex.join(typed), None)
     words = pieces if is_argument else [given, *pieces[-2:]]
     return f"{what} is missing; write {context.command_path} {' '.join(filter(None, words))}"
 

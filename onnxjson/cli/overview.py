@@ -175,7 +175,8 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
         if advice.startswith("-") and advice.split()[0] not in known:
             continue
         if advice.startswith("onnxjson "):
-            return f"write `{written(advice, typed, value)}`"
+            line = advice.replace("COMMAND", command if command == "edit" else "show")
+            return f"write `{written(line, typed, value)}`"
         return f"write {visible(_with_value(advice, value), None)}" if advice.startswith("-") else advice
     if pass_name:
         return f"write `{written(f'onnxjson optimize MODEL -p {pass_name} -o OUT', typed)}`"

@@ -165,7 +165,9 @@ def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
         for edit in changes.edits:
             yield _Step(edit, folder or changes.folder, is_contained=True)
     elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
-        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
+        named = [each.__name__ for each in Edit.__subclasses__() if name_of(each) == str(changes)]
+        hint = f"write onnxjson.edits.{named[0]}(...)" if named else "Script.load reads one"
+        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; {hint}")
     elif hasattr(type(changes), "patch"):
         raise TypeError(f"a {type(changes).__name__} is not applied, but its patch is; write .patch after it")
     else:

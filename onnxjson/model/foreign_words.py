@@ -1,8 +1,8 @@
 """Words of other programs, and what they are here: commands, options, passes, edits, dtypes, names in Python.
 
 `WORDS` has for each kind what to write here, and the words that are typed for it, separated by spaces. Lines of
-commands have places for what was typed: MODEL, OUT, and for the value of an option VALUE, or NAME and SIZES of a value
-such as ``x:1,3``. In Python, kinds are classes, and ``()`` is a call of a thing that is no function.
+commands have places for what was typed: COMMAND, MODEL, OUT, and for the value of an option VALUE, or NAME and SIZES of
+one such as ``x:1,3``. In Python, kinds are classes, and ``()`` is a call of a thing that is no function.
 """
 
 from typing import Final
@@ -56,14 +56,14 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "-i": "inplace overwrite force",
         "--format patch": "patch",
         "--to json": "text json",
-        "--to VALUE": "format form type as output-format",
+        "--to VALUE": "format form type as output-format f",
         "--provider cuda": "gpu cuda device",
-        "--repeat VALUE": "runs iterations iters loops n",
+        "--repeat VALUE": "runs num-runs iterations iters loops n",
         "--seed VALUE": "random-seed",
         "--deep": "full full-check",
         "--values 1000": "full all elements",
         "--select VALUE": "rules rule",
-        "--samples VALUE": "num-samples tests trials seeds",
+        "--samples VALUE": "num-samples num-runs runs tests trials seeds",
         "--size VALUE": "dim batch n",
         "--dim NAME=VALUE": "b batch batch-size dims dimension",
         "--shape NAME=SIZES": "input-shapes input-shape overwrite-input-shape shapes override-input-shapes",
@@ -81,6 +81,8 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "a tolerance is relative and absolute: --tolerance all=REL,ABS": "ulp ulps",
         "merge without it; then `onnxjson resolve OUT --ours` or --theirs chooses a side": "ours theirs strategy",
         "onnxjson verify MODELS": "onnxrt trt against reference ref",
+        "to see less, --nodes-only leaves out names, metadata and weights, and --ignore what it names": "only",
+        "onnxjson COMMAND MODEL VALUE": "node tensor",
         "onnxjson show MODEL": "inputs outputs io weights",
         "onnxjson show MODEL --cost": "params parameters",
         "onnxjson show MODEL 'op:*'": "list ls all graph nodes layers",
@@ -121,7 +123,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "extract": "cut subgraph sub crop slice split",
         "set-shape": "reshape shape resize set-input-shape set-output-shape",
         "combine": "concat join append compose",
-        "prune": "clean cleanup dead-code dce remove-unused",
+        "prune": "clean cleanup dead-code dce remove-unused remove-initializer remove-constant",
         "replace-node": "change-op set-op replace replace-op",
     },
     "dtype": {
@@ -174,6 +176,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "model.save(path)": "write to_file export dump",
         "len(model.nodes)": "num_nodes node_count",
         "model.graph.name": "name",
+        'model.opsets[""]': "opset opset_version version",
         "model.metadata_props": "metadata meta",
         "model.initializers": "weights parameters params tensors constants state_dict",
         "sum(tensor.numpy().size for tensor in model.initializers.values())": "num_parameters parameter_count",

@@ -47,6 +47,10 @@ def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
         field = name if name in fields else field
         change = f"update({field}=...)" if field in fields else f"set_attribute({_attribute(name)}, ...)"
         way = f"model.node(...).{change}, which returns a changed model"
+    elif kind == "ValueInfo" and name == "name":
+        way = f"model.rename({record.name!r}, ...), which returns a changed model"
+    elif kind == "ValueInfo" and name in ("type", "shape", "dtype"):
+        way = f"model.rewrite(onnxjson.edits.SetShape({record.name!r}, ...)), which returns a changed model"
     elif name in record.__struct_fields__:
         way = f"msgspec.structs.replace({variable}, {name}=...), which returns a changed record"
     elif kind == "Model" and name == "opsets":
@@ -311,9 +315,12 @@ def _instead(value: object, name: str) -> str:
             return f"; write onnxjson.{name}(model, ...)"
         word = name.replace("_", "-")
         if hasattr(onnxjson.edits, edit := _class_of("".join(meant("edit", word)[:1]) or word)):
-            fields = msgspec.structs.fields(getattr(onnxjson.edits, edit))
-            required = ", ".join([f"{field.name}=..." for field in fields if field.required])
-            return f"; write model.rewrite(onnxjson.edits.{edit}({required}))"
+            kind = getattr(onnxjson.edits, edit)
+            required = [field.name for field in msgspec.structs.fields(kind) if field.required] or kind.words
+            fields = ", ".join([f"{field}=..." for field in required])
+            return f"; write model.rewrite(onnxjson.edits.{edit}({fields}))"
+    if isinstance(attributes := getattr(kind, "attributes", None), property) and name in attributes.__get__(value):
+        return f"; write .attributes[{name!r}]"
     if hasattr(kind, f"to_{name}"):
         return f"; write .to_{name}()"
     if name in ("print", "show", "text"):

@@ -353,6 +353,21 @@ EDITS = {
         "write (--size 4)",
         "onnxjson rewrite set-batch-size digits.onnx \\1 -o new.onnx",
     ),
+    "an edit as a command": Mistake(
+        "onnxjson rm-node digits.onnx /activation -o new.onnx", "`(onnxjson rewrite delete-node .*)`; see"
+    ),
+    "an edit as a command, misspelled": Mistake(
+        "onnxjson set-batchsize digits.onnx 4 -o new.onnx", "`(onnxjson rewrite set-batch-size .*)`; see"
+    ),
+    "a node as an option": Mistake("onnxjson show digits.onnx --node /conv", "`(onnxjson show digits.onnx /conv)`"),
+    "a text as a format": Mistake(
+        "onnxjson convert digits.onnx --to text -o new.onnx.json",
+        "write (--to json)",
+        "onnxjson convert digits.onnx \\1 -o new.onnx.json",
+    ),
+    "the other model as an option": Mistake(
+        "onnxjson verify digits.onnx --against exported.onnx", "`(onnxjson verify .*)`; see"
+    ),
     "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show digits.onnx)`"),
 }
 
@@ -406,6 +421,9 @@ PATTERNS = {
         "onnxjson show exported.onnx node:3",
         "a node by its position is (@/graph/node/3)",
         "onnxjson show exported.onnx \\1",
+    ),
+    "operators with commas": Mistake(
+        f"{FIND} Conv,Softmax", r"alternatives are in parentheses: \(Conv\|Gemm\)", f"{FIND} '(Conv|Softmax)'"
     ),
     "no match": Mistake(
         "onnxjson rewrite replace-pattern exported.onnx 'Relu($x)' '$x' -o new.onnx",

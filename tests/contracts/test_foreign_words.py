@@ -34,7 +34,7 @@ def test_passes_edits_and_dtypes_exist() -> None:
 def test_options_exist() -> None:
     known = _options()
     for advice in WORDS["option"]:
-        assert {word for word in advice.split() if re.fullmatch("--?[a-z-]+", word)} <= known, advice
+        assert {word.strip(",;`") for word in advice.split() if re.fullmatch("--?[a-z-]+", word)} <= known, advice
 
 
 def test_names_of_the_package_exist() -> None:
