@@ -295,6 +295,8 @@ class TestWrongGuesses:
             print(model.inputs[0].elem_type)  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"for node in places"):
             print(model.select("op:Conv").nodes)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \[node\.op_type for node in places\]"):
+            print(model.select("op:Conv").op_type)  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"write \.attributes\[NAME\]"):
             model.node("/conv").get_attr("pads")  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"write \.root"):

@@ -42,6 +42,9 @@ class Editor:
         self.workspace = Workspace(model, default_folder(model))
         """The changed model and its index, for changes that are not methods."""
 
+    def __repr__(self) -> str:
+        return f"<Editor: {counted(len(self.workspace.index.node_refs), 'node')}>"
+
     def __enter__(self) -> Self:
         return self
 

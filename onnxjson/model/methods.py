@@ -321,6 +321,8 @@ def _instead(value: object, name: str) -> str:
             return f"; write model.rewrite(onnxjson.edits.{edit}({fields}))"
     if isinstance(attributes := getattr(kind, "attributes", None), property) and name in attributes.__get__(value):
         return f"; write .attributes[{name!r}]"
+    if isinstance(value, tuple) and value and hasattr(type(value[0]), name):
+        return f"; write [node.{name} for node in places]"
     if hasattr(kind, f"to_{name}"):
         return f"; write .to_{name}()"
     if name in ("print", "show", "text"):
