@@ -49,7 +49,7 @@ def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
         way = f"model.node(...).{change}, which returns a changed model"
     elif kind == "ValueInfo" and name == "name":
         way = f"model.rename({record.name!r}, ...), which returns a changed model"
-    elif kind == "ValueInfo" and name in ("type", "shape", "dtype"):
+    elif kind == "ValueInfo" and name == "shape":
         way = f"model.rewrite(onnxjson.edits.SetShape({record.name!r}, ...)), which returns a changed model"
     elif name in record.__struct_fields__:
         way = f"msgspec.structs.replace({variable}, {name}=...), which returns a changed record"
