@@ -150,8 +150,8 @@ if not TYPE_CHECKING:
         elif module := _MODULES.get(name):
             value = getattr(importlib.import_module(module), name)
         else:
-            hint = importlib.import_module("onnxjson.model.methods").meant("onnxjson", name)
-            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}{hint}")
+            known = importlib.import_module("onnxjson.model.foreign_words").meant("onnxjson", name)
+            raise AttributeError(f"module 'onnxjson' has no attribute {name!r}{f'; write {known[0]}' if known else ''}")
         globals()[name] = value
         return value
 

@@ -36,6 +36,7 @@ class TestLook:
             ("image", "float32", ("N", 1, 8, 8))
         ]
         assert [value.name for value in model.outputs] == ["probabilities"]
+        assert model.inputs["image"].dtype == "float32"
 
     def test_list_weights_with_their_shapes(self, model: onnxjson.Model) -> None:
         assert {name: tensor.shape for name, tensor in model.initializers.items()} == {
@@ -73,10 +74,13 @@ class TestLook:
 
     def test_find_nodes_without_selectors(self, model: onnxjson.Model) -> None:
         assert [node.name for node in model.nodes if node.op_type == "Softmax"] == ["/softmax"]
+        assert model.nodes["/softmax"].op_type == "Softmax"
 
     def test_find_a_pattern(self) -> None:
         (match,) = onnxjson.load("exported.onnx").find("Add(MatMul($x, $w), $b)")
         assert match.names["w"] == "fc.weight"
+        assert [node.op_type for node in match.nodes] == ["Add", "MatMul"]
+        assert (match.op_type, match.name) == ("Add", match.nodes[0].name)
 
     def test_walk_to_the_neighbours(self, model: onnxjson.Model) -> None:
         fc = model.node("/fc")
@@ -141,6 +145,7 @@ class TestChange:
 
     def test_fix_the_batch_size(self, model: onnxjson.Model) -> None:
         assert model.rewrite(onnxjson.edits.SetBatchSize(size=4)).inputs[0].shape == (4, 1, 8, 8)
+        assert model.rewrite(onnxjson.edits.SetBatchSize(4)).inputs[0].shape == (4, 1, 8, 8)  # type: ignore[call-arg]
 
     def test_fuse_a_pattern(self) -> None:
         fuse = onnxjson.edits.ReplacePattern(pattern="Add(MatMul($x, $w), $b)", replacement="Gemm($x, $w, $b)")
@@ -234,8 +239,8 @@ class TestWrongGuesses:
         ("name", "meant"),
         [
             ("run", "onnxjson.run(model, ...)"),
-            ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(...))"),
-            ("opset", '"opsets"'),
+            ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(size=...))"),
+            ("opset", 'model.opsets[""]'),
             ("summary", "print(model.outline())"),
             ("simplify", 'onnxjson.optimize(model, "onnxsim").model'),
             ("weights", "model.initializers"),
@@ -262,6 +267,12 @@ class TestWrongGuesses:
             ("load_model", "onnxjson.load(path)"),
             ("compare", "onnxjson.diff(a, b)"),
             ("patch", "onnxjson.diff(a, b).patch"),
+            ("checker", "onnxjson.check(model)"),
+            ("InferenceSession", "onnxjson.run(model, {name: array})"),
+            ("helper", "onnxjson.node(...)"),
+            ("numpy_helper", "tensor.numpy()"),
+            ("infer_shapes", "model.rewrite(onnxjson.edits.InferShapes())"),
+            ("extract_model", "onnxjson.edits.Extract(inputs=[...], outputs=[...])"),
         ],
     )
     def test_another_name_of_a_function(self, name: str, meant: str) -> None:
@@ -275,6 +286,41 @@ class TestWrongGuesses:
             onnxjson.optimize(model, "prune").save("small.onnx")  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"write \.attributes"):
             print(model.node("/conv").attrs)  # type: ignore[attr-defined]
+
+    def test_another_name_of_a_record_or_a_list(self, model: onnxjson.Model) -> None:
+        assert model.graph is not None
+        with pytest.raises(AttributeError, match=r"write \.node"):
+            print(model.graph.nodes)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \.dtype"):
+            print(model.inputs[0].elem_type)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"for node in places"):
+            print(model.select("op:Conv").nodes)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \[node\.op_type for node in places\]"):
+            print(model.select("op:Conv").op_type)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \.attributes\[NAME\]"):
+            model.node("/conv").get_attr("pads")  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write \.root"):
+            print(model.find("Softmax($x)")[0].node)  # type: ignore[attr-defined]
+        with pytest.raises(KeyError, match="did you mean"):
+            print(model.inputs["imge"])
+        with pytest.raises(KeyError, match="write a name, such as 'probabilities'"):
+            print(onnxjson.run(model).outputs[0])  # type: ignore[index]
+
+    def test_what_is_no_function_says_so(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"write model\.select\('op:Conv'\)"):
+            model.nodes("Conv")  # type: ignore[operator]
+        with pytest.raises(TypeError, match=r"write diff\.patch without \(\)"):
+            onnxjson.diff(model, model).patch()  # type: ignore[operator]
+        with pytest.raises(TypeError, match=r"write onnxjson\.run\(model"):
+            model(1)  # type: ignore[operator]
+
+    def test_too_many_values_and_a_wrong_order_are_answered_with_the_right_ones(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"write SetBatchSize\(size=\.\.\., "):
+            onnxjson.edits.SetBatchSize(1, 2, 3, 4, 5)  # type: ignore[arg-type, call-arg]
+        with pytest.raises(TypeError, match=r"write apply\(model, change\)"):
+            onnxjson.apply(onnxjson.diff(model, model).patch, model)  # type: ignore[arg-type]
+        with pytest.raises(onnxjson.SelectorError, match='did you mean "image"'):
+            model.rename("imag", "picture")
 
     def test_an_assignment_is_refused_with_the_way_to_change_a_model(self, model: onnxjson.Model) -> None:
         with pytest.raises(TypeError, match=r'model\.tensor\("NAME"\)\.set_values'):
@@ -316,3 +362,25 @@ class TestWrongGuesses:
         (event,) = onnxjson.diff(model, model.node("/activation").set_attribute("alpha", 0.2))
         assert repr(event) == "<attribute-changed LeakyRelu.alpha: attribute alpha: 0.01 -> 0.2>"
         assert repr(model.find("Softmax($x)")[0]) == "<Match /graph/node/5: Softmax, x=scores>"
+
+    def test_another_name_of_an_edit(self, model: onnxjson.Model) -> None:
+        with pytest.raises(AttributeError, match="write DeleteNode"):
+            print(onnxjson.edits.RemoveNode)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match='did you mean "SetAttribute"'):
+            print(onnxjson.edits.SetAtribute)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"write model\.rewrite\(onnxjson\.edits\.DeleteNode\(node=\.\.\.\)\)"):
+            model.remove_node("/activation")  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"edits\.SetShape\(tensor=\.\.\., shape=\.\.\.\)"):
+            model.set_input_shape("image", (1, 1, 8, 8))  # type: ignore[attr-defined]
+        with pytest.raises(TypeError, match=r"write onnxjson\.edits\.SetBatchSize\(\.\.\.\)"):
+            model.rewrite("set-batch-size", 8)  # type: ignore[arg-type]
+
+    def test_an_assignment_to_an_input_is_a_rename_or_an_edit(self, model: onnxjson.Model) -> None:
+        with pytest.raises(AttributeError, match=r"write model\.rename\('image', \.\.\.\)"):
+            model.inputs[0].name = "picture"  # type: ignore[misc]
+        with pytest.raises(AttributeError, match=r"SetShape\('image', \.\.\.\)"):
+            model.inputs[0].shape = (1, 1, 8, 8)  # type: ignore[misc]
+
+    def test_arguments_in_another_order(self, model: onnxjson.Model) -> None:
+        with pytest.raises(TypeError, match=r"the model comes first: save\(model, path\)"):
+            onnxjson.save("copy.onnx", model)  # type: ignore[arg-type]

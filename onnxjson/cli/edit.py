@@ -19,6 +19,7 @@ from onnxjson.diffing.difference import diff_models
 from onnxjson.editing import drafts
 from onnxjson.editing.drafts import Draft
 from onnxjson.editing.round_trip import Editing, Proposal
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.display import listed
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
 from onnxjson.model.index import Index
@@ -341,6 +342,8 @@ def _changes(path: Path, one: Path, other: Path) -> str:
     with output.working(f"comparing versions of {path}"):
         try:
             base, target = (files.load(place, bind=False).model for place in (one, other))
+        except ConflictError:
+            return "a merge with conflicts"
         except OnnxJsonError:
             return "not readable as a model"
         shown = report(diff_models(base, target, paths=(path, path)), "", "")

@@ -18,6 +18,7 @@ import shlex
 import sys
 import traceback
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -104,8 +105,9 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
             advice = _meant_option(error, context) or _missing(error, context) or error.format_message().rstrip(".")
+            advice += "" if "write " in advice else _meant_value(error, context)
             text = f"{advice}{_where_it_goes(error, context)}; see `{command} --help`"
-            return USAGE, text
+            return USAGE, _with_name(text)
         case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
@@ -121,11 +123,36 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
 
 def _with_model(text: str) -> str:
     """The message with the model that was typed, if it is one, for MODEL in the commands that it names."""
-    models = {word for word in output.typed if word.endswith((".onnx", ".json", ".onnxjson")) and os.path.isfile(word)}
+    models = _typed_models()
     if len(models) != 1 or re.search(r"\bFILE\b", text):
         return text
-    shown = visible(shlex.quote(models.pop()), None)
+    shown = visible(shlex.quote(models[0]), None)
     return re.sub(r"(`onnxjson \w+) MODEL\b", lambda match: f"{match[1]} {shown}", text)
+
+
+def _typed_models() -> list[str]:
+    """The models that were typed, each once."""
+    from onnxjson.cli.overview import MODELS
+
+    return list(dict.fromkeys([word for word in output.typed if word.endswith(MODELS) and os.path.isfile(word)]))
+
+
+def _with_name(text: str) -> str:
+    """The message about a value without a name, with one for NAME: of a dimension or an input of the typed model."""
+    wanted = re.search("--(dim|shape|tolerance)'?[: ].*NAME=", text)
+    if wanted and wanted[1] == "tolerance":
+        return text.replace("NAME=", "all=")
+    if wanted is None or not (models := _typed_models()):
+        return text
+    from onnxjson.model.errors import OnnxJsonError
+    from onnxjson.storage.api import load
+
+    with suppress(OnnxJsonError):
+        inputs = load(models[0]).inputs
+        dims = [dim for value in inputs for dim in value.shape or () if isinstance(dim, str)]
+        names = dims if wanted[1] == "dim" else [value.name or "" for value in inputs]
+        return text.replace("NAME=", f"{visible(names[0], None)}=") if names else text
+    return text
 
 
 def _meant_option(error: click.ClickException, context: click.Context | None) -> str:
@@ -135,7 +162,7 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
     if context is None or not isinstance(error, click.NoSuchOption | click.BadOptionUsage):
         return ""
     name = error.option_name
-    options = {spelling: each for each in context.command.get_params(context) for spelling in each.opts}
+    options = {word: each for each in context.command.get_params(context) for word in each.opts if word[0] == "-"}
     if name in options:
         metavar = options[name].make_metavar(context)
         return f"{name} has no value; write {name} {metavar}" if "requires an argument" in error.message else ""
@@ -145,6 +172,23 @@ def _meant_option(error: click.ClickException, context: click.Context | None) ->
         return f"there is no option {name}; {advice}"
     near = " or ".join([repr(each) for each in difflib.get_close_matches(name, options, cutoff=0.75)])
     return f"No such option {name!r}" + (f". Did you mean {near}?" if near else "")
+
+
+def _meant_value(error: click.ClickException, context: click.Context | None) -> str:
+    """Advice where the value of an option is a pass, or fits an option that has this name in other programs; or ""."""
+    from onnxjson.cli.overview import meant_by_option
+
+    if context is None or not isinstance(error, click.BadParameter) or not isinstance(error.param, click.Option):
+        return ""
+    words = output.typed[context.command_path.count(" ") :]
+    for option, value in pairwise(words):
+        if option in error.param.opts:
+            known = {name for each in context.command.get_params(context) for name in each.opts}
+            command = context.command.name or ""
+            both = [meant_by_option(word, known, command, words) for word in (option, value)]
+            fitting = [advice for advice in both if advice.startswith(("write -", "write `onnxjson optimize"))]
+            return "".join([f"; {advice}" for advice in fitting[:1]])
+    return ""
 
 
 def _missing(error: click.ClickException, context: click.Context | None) -> str:
@@ -157,7 +201,10 @@ def _missing(error: click.ClickException, context: click.Context | None) -> str:
         if parameter.required and isinstance(parameter, click.Option):
             pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
     what = error.param.make_metavar(context) if is_argument else pieces[-2]
-    given = visible(shlex.join(output.typed[context.command_path.count(" ") :]), None)
+    typed = output.typed[context.command_path.count(" ") :]
+    if error.param.opts == ["--base"] and typed and typed[0][0] != "-" and not os.path.lexists(typed[0]):
+        typed, pieces = typed[1:], ["--base", typed[0]]  # `gate main`: no path is called so
+    given = visible(shlex.join(typed), None)
     words = pieces if is_argument else [given, *pieces[-2:]]
     return f"{what} is missing; write {context.command_path} {' '.join(filter(None, words))}"
 

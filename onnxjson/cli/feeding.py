@@ -185,7 +185,9 @@ def _range(text: str) -> tuple[float, float]:
 def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
     """Tolerances by dtype, from ``DTYPE=REL[,ABS]``."""
     by_dtype: dict[str, Tolerance] = {}
-    for name, text in given:
+    for position, (name, text) in enumerate(given):
+        if name in [other for other, _ in given[:position]]:
+            raise click.BadParameter(f"{name} is given twice; write {name}=REL,ABS", param_hint="--tolerance")
         relative, _, absolute = text.partition(",")
         limits = [_number(each, "--tolerance") for each in (relative, absolute or "0")]
         if not all(each >= 0 for each in limits):

@@ -1,6 +1,7 @@
 """``onnxjson find``: the places of models that match a pattern, or why none does."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -161,7 +162,7 @@ def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple
         pattern = given.pop()
         if pattern.isalpha() and (ids := sorted(each.stem for each in SHIPPED.glob(f"*{pattern.lower()}*.json"))):
             said = f"rules find what several operators compute: --rules {listed(ids, 4, ' or --rules ')}"
-            output.talk(f"{said}; onnxjson show MODEL --outline names the blocks of a model")
+            output.talk(f"{said}; onnxjson show {visible(shlex.quote(given[0]), None)} --outline names its blocks")
         wanted = [Rule(id="", message="", pattern=pattern)]
         parse(wanted[0].pattern_text)
     if not given:
@@ -247,7 +248,7 @@ def _lines(by_rule: Sequence[_Found], *, several: bool) -> Iterator[str]:
         for miss in of_rule.misses:
             yield from miss.reasons
             alike = f", and {counted(len(miss.alike), 'place')} like it" if miss.alike else ""
-            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}{alike}"
+            yield f"    {_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')} found{alike}"
 
 
 def _called(ref: NodeRef) -> str:

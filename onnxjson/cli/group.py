@@ -36,9 +36,17 @@ class LazyGroup(click.Group):
         """The command that `args` begin with; the error for an unknown name says what to write."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            hint = meant_by(name, args[1:])
+            hint = meant_by(name, args[1:], lambda command: self._options_of(ctx, command))
             raise click.UsageError(f"there is no command {output.quoted(name)}{f'; {hint}' if hint else ''}", ctx)
         return super().resolve_command(ctx, args)
+
+    def _options_of(self, ctx: click.Context, line: str) -> set[str]:
+        """The options of the command that a line begins with."""
+        command: click.Command | None = self
+        for word in line.split():
+            inner = command.get_command(ctx, word) if isinstance(command, click.Group) else None
+            command = inner or command
+        return {name for each in command.get_params(ctx) for name in each.opts} if command else set()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, without importing one."""

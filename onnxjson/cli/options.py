@@ -228,6 +228,8 @@ def _parse_named(text: str) -> tuple[str, str]:
     name, value = _parse_assignment(text)
     if not name:
         name, _, value = text.rpartition(":") if "," in text else ("", "", text)
+        if not re.search("[0-9]", value):
+            raise click.BadParameter(f"{output.quoted(text)} has no value; write {text}=4, with your value for 4")
         raise click.BadParameter(f"{output.quoted(text)} has no name; write {name or 'NAME'}={value.strip('[]')}")
     return name, value
 

@@ -1,81 +1,22 @@
 """The table of all commands, and which one is meant by a word that is none."""
 
 import difflib
+import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
+from onnxjson.model.foreign_words import meant
 
-MEANT: Final = {
-    "show": "info cat view print inspect summary stats describe display dump open list ls inputs outputs count",
-    "show MODEL --outline": "outline graph structure blocks",
-    "show MODEL 'op:*'": "nodes ops operators layers",
-    "show MODEL --cost": "cost flops macs params size profile-cost",
-    "show MODEL -o report.html": "html page draw plot",
-    "find": "search grep query",
-    "check": "validate lint verify-model checker test",
-    "diff": "compare changes changed delta",
-    "diff --format patch": "patch make-patch",
-    "verify": "compare equal same accuracy numerics test",
-    "tui": "browse ui gui explore netron",
-    "rewrite": "modify change surgeon",
-    "optimize MODEL -p onnxsim -o OUT": "optimise opt",
-    "optimize MODEL -p quantize-dynamic -o OUT": "quantize",
-    "convert": "to-json from-json tojson json export import save load encode decode text",
-    "apply": "patch script",
-    "git install": "init setup",
-    "new": "create make generate init",
-    "undo-save": "undo revert restore backup",
-    "run": "infer inference predict execute exec eval",
-    "bench": "benchmark time perf speed latency profile",
-    "gate": "review ci pr report",
-    "fmt": "format canonical",
-    "passes": "optimizers list-passes",
-    "lsp": "server language-server editor",
-    "mcp": "agent agents",
-    "tensor": "weights weight base64 npy",
-    "fleet": "bulk all many",
-    "demo": "tour example tutorial start",
-}
-"""Words that are typed for a command; what follows them is written for MODEL and OUT, or after the command.
+MODELS: Final = (".onnx", ".json", ".onnxjson")
+"""Endings of files of models."""
 
-Words for edits and passes are in their catalogues.
-"""
+_OPTION: Final = re.compile("--?[a-zA-Z]")
 
-
-MEANT_OPTIONS: Final = {
-    "--tolerance all=VALUE": "rtol tol eps epsilon tolerance",
-    "--tolerance all=0,VALUE": "atol",
-    "-o report.html": "html page report",
-    "-o report.md": "markdown md",
-    "-o OUT": "out outfile output-file save",
-    "--input VALUE": "i npy feed data",
-    "-i": "inplace overwrite force",
-    "--format patch": "patch",
-    "--to": "format form type as",
-    "--provider cuda": "gpu cuda device",
-    "--repeat": "runs iterations iters loops n",
-    "--samples VALUE": "num-samples tests trials seeds",
-    "--dim N=4": "batch batch-size dims dimension",
-    "--inputs": "from start input",
-    "--outputs": "end until",
-    "--file VALUE": "npy npz array values-file",
-    "--cost": "flops macs",
-    "the editor is $EDITOR: EDITOR=nano onnxjson edit MODEL": "editor with",
-    "nodes of an operator are op:Conv": "op op-type operator",
-    "inputs without a value are random; --seed N gives others": "random rand",
-    "without an option, the report is a summary": "stat summary short brief name-only",
-    "onnxjson show MODEL": "inputs outputs io",
-    "onnxjson show MODEL --cost": "params parameters",
-    "onnxjson show MODEL 'op:*'": "list ls all graph nodes",
-    "onnxjson optimize MODEL -p float16 -o OUT": "dtype precision",
-    "onnxjson rewrite convert-opset MODEL VALUE -o OUT": "opset opset-version target-opset",
-    "onnxjson rewrite rename MODEL OLD NEW -o OUT": "rename",
-    "onnxjson find MODEL PATTERN": "attention match pattern",
-}
-"""What to write instead of options that no command has; VALUE is what was given to the option."""
+_AUTO: Final = re.compile(r":auto(:auto)?$")
+"""What other programs write after the name of a tensor for "of any shape and dtype"."""
 
 
 class Entry(NamedTuple):
@@ -146,24 +87,67 @@ ENTRIES: Final = {entry.name: entry for entries in (*SECTIONS.values(), OTHERS) 
 COMMANDS: Final = tuple(ENTRIES)
 
 
-def meant_by(word: str, typed: Sequence[str] = ()) -> str:
-    """Return what to write instead of a word that is no command, and what was typed after it: three commands, or ""."""
+def meant_by(word: str, typed: Sequence[str], options_of: Callable[[str], Collection[str]]) -> str:
+    """Return what to write instead of a word that is no command, and what was typed after it: three commands, or "".
+
+    `options_of` returns the options of a command. Commands that have none for one that was typed come last.
+    """
     shown = visible(word)
     if word.lower().endswith((".onnx", ".json", ".onnxjson", ".pb", ".textproto", ".onnxtxt")):
         return f"to look at a model write `onnxjson show {shown}`, `onnxjson tui {shown}` or `onnxjson edit {shown}`"
-    meant = [command for command, words in MEANT.items() if word.lower() in words.split()]
-    commands = meant or _edits_and_passes(word) or _alike(word)
-    return f"write {' or '.join([f'`onnxjson {written(each, typed)}`' for each in commands[:3]])}" if commands else ""
+    commands = meant("command", f"{word}-{typed[0]}") if typed else []
+    if commands:
+        typed = typed[1:]
+    commands = commands or meant("command", word) or _edits_and_passes(word) or _alike(word)
+    lines = [(command, *_translated(typed, options_of(command))) for command in commands]
+    fits = max([fit for _, _, fit in lines], default=False)
+    said = [f"`onnxjson {written(command, words)}`" for command, words, fit in lines if fit == fits]
+    return f"write {' or '.join(said[:3])}" if said else ""
+
+
+def _translated(typed: Sequence[str], known: Collection[str]) -> tuple[list[str], bool]:
+    """Return what was typed with the `known` options of a command, and whether it has one for each."""
+    words, is_complete, rest = list[str](), True, list(typed)
+    both = _both_tolerances(typed)
+    while rest:
+        word = rest.pop(0)
+        option, _, value = word.partition("=")
+        if not _OPTION.match(word) or option in known:
+            words.append(_AUTO.sub("", word))
+            continue
+        if not value and rest and not _OPTION.match(rest[0]) and not rest[0].endswith(MODELS):
+            value = rest.pop(0)
+        advice = next((each for each in meant("option", option.lstrip("-")) if each.split()[0] in known), "")
+        is_complete &= bool(advice)
+        if both and advice.startswith("--tolerance"):
+            advice = both if option == "--rtol" else ""
+        words += shlex.split(_with_value(advice, value))
+    return words, is_complete
+
+
+def _both_tolerances(typed: Sequence[str]) -> str:
+    """The option for what was typed as ``--rtol R --atol A``; "" if one of them is missing."""
+    given = dict(pairwise(typed))
+    values = [shlex.quote(given[name]) for name in ("--rtol", "--atol") if name in given]
+    return f"--tolerance all={','.join(values)}" if len(values) == 2 else ""
+
+
+def _with_value(advice: str, value: str) -> str:
+    """Return a command or an option with the value that was typed, where there is one."""
+    name, mark, sizes = value.replace("=", ":").rpartition(":")
+    places = {"VALUE": value} | ({"NAME": name, "SIZES": sizes} if mark else {})
+    return re.sub("VALUE|NAME|SIZES", lambda place: shlex.quote(places.get(place[0]) or place[0]), advice)
 
 
 def written(command: str, typed: Sequence[str], value: str = "") -> str:
     """Return a command with the files among what was `typed` for MODEL and OUT; without these, with all of it."""
-    words = shlex.split(command)
     outs = [word for option, word in pairwise(typed) if option in ("-o", "--output")]
-    files = [word for word in typed if "." in word and word[0] != "-" and word not in outs]
-    places = {"MODEL": files[:1], "OUT": outs or files[1:], "VALUE": [value] if value else []}
-    filled = [places[word][0] if places.get(word) else word for word in words]
-    return visible(shlex.join(filled if "MODEL" in words else [*filled, *typed]), None)
+    unused = [*outs, *[value for place in ("VALUE", "SIZES") if place in command]]
+    files = [word for word in typed if "." in word and word[0] != "-" and word not in unused]
+    places = {"MODEL": files[:1], "MODELS": files, "OUT": outs or files[1:2]}
+    words = shlex.split(_with_value(command, value))
+    filled = [text for word in words for text in places.get(word) or [word]]
+    return visible(shlex.join(filled if {"MODEL", "MODELS"} & {*words} else [*filled, *typed]), None)
 
 
 def meant_by_option(option: str, known: Collection[str], command: str, typed: Sequence[str]) -> str:
@@ -172,23 +156,28 @@ def meant_by_option(option: str, known: Collection[str], command: str, typed: Se
     `known` are the options that the command has.
     """
     from onnxjson.editing.catalogue import NAMES, edit_meant
-    from onnxjson.optimizing.passes.catalogue import pass_meant
+    from onnxjson.optimizing.passes.catalogue import option_of_pass, pass_meant
 
     word = option.lstrip("-")
     if option.endswith("s") and option[:-1] in known:
         return f"write {option[:-1]}"
-    pass_name, edit = pass_meant(word), edit_meant(word)
-    if command == "optimize" and (pass_name or edit):
-        return f"write -p {pass_name or edit}"
-    after = [text for name, text in pairwise(typed) if name == option and text[:2] != "--"]
+    after = [text for name, text in pairwise(typed) if name == option and not _OPTION.match(text)]
     value = next(iter([text.partition("=")[2] for text in typed if text.startswith(f"{option}=")] or after), "")
-    for advice, words in MEANT_OPTIONS.items():
-        if word not in words.split() or (advice.startswith("-") and advice.split()[0] not in known):
+    pass_name, edit = pass_meant(word), edit_meant(word)
+    if command == "optimize":
+        passes = [text for name, text in pairwise(typed) if name in ("-p", "--pass")]
+        spelled = next(filter(None, [option_of_pass(each, word, value) for each in passes]), "")
+        if spelled or pass_name or edit:
+            return f"write -p {shlex.quote(spelled or pass_name or edit)}"
+    for advice in meant("option", word):
+        if advice.startswith("--tolerance") and "--tolerance" in known and (both := _both_tolerances(typed)):
+            return f"write {both} for both"
+        if advice.startswith("-") and advice.split()[0] not in known:
             continue
         if advice.startswith("onnxjson "):
-            rest = [text for text in typed if text != value] if "VALUE" in advice else typed
-            return f"write `{written(advice, rest, value)}`"
-        return f"write {advice.replace('VALUE', visible(value) or 'VALUE')}" if advice.startswith("-") else advice
+            line = advice.replace("COMMAND", command if command == "edit" else "show")
+            return f"write `{written(line, typed, value)}`"
+        return f"write {visible(_with_value(advice, value), None)}" if advice.startswith("-") else advice
     if pass_name:
         return f"write `{written(f'onnxjson optimize MODEL -p {pass_name} -o OUT', typed)}`"
     is_edit = bool(edit) and command not in NAMES and not difflib.get_close_matches(option, known, cutoff=0.75)
@@ -204,4 +193,7 @@ def _edits_and_passes(word: str) -> list[str]:
 
 
 def _alike(word: str) -> list[str]:
-    return difflib.get_close_matches(word, COMMANDS, n=3, cutoff=0.75)
+    from onnxjson.editing.catalogue import NAMES
+
+    lines = {name: f"rewrite {name}" for name in NAMES} | {name: name for name in COMMANDS}
+    return [lines[name] for name in difflib.get_close_matches(word, lines, n=3, cutoff=0.75)]

@@ -16,10 +16,10 @@ from onnxjson.cli.overview import written
 from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath, Words, path_of
 from onnxjson.editing.applying import run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
-from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary
+from onnxjson.editing.declaration import Edit, name_of, paragraphs, positional, summary
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.script import parse_edit
-from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, positional, spell_words, texts_of
+from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, spell_words, texts_of
 from onnxjson.editing.values import plain_value, write_value
 from onnxjson.optimizing.passes.catalogue import pass_meant
 from onnxjson.storage.external_files import files_written
@@ -137,8 +137,11 @@ class RewriteGroup(options.Group):
             raise click.UsageError(
                 f"the edit comes before the model: onnxjson rewrite EDIT {shlex.join(args[:1])}", ctx
             )
-        if args[0] not in NAMES and (name := pass_meant(args[0])):
-            line = written(f"onnxjson optimize MODEL -p {name} -o OUT", args[1:])
+        values = [word for word in args[1:] if word[:1] != "-" and not _looks_like_model(word)]
+        words = [args[0], *values[:1]] if len(values) == 1 else [args[0]]  # `cast m.onnx float16` is for all tensors
+        passes = [name for word in words if args[0] not in NAMES and (name := pass_meant(word))]
+        if passes:
+            line = written(f"onnxjson optimize MODEL -p {passes[0]} -o OUT", args[1:])
             raise click.UsageError(f"{args[0]} is not an edit; write `{line}`", ctx)
         if not args[0].startswith("-"):
             edit_named(args[0])

@@ -112,6 +112,9 @@ def run(
 
     With `force`, nodes that cannot have the shapes afterwards are remarks and not an error.
     """
+    if not isinstance(model, Model):
+        order = "write apply(model, change)" if isinstance(changes, Model) else "onnxjson.load reads a file"
+        raise TypeError(f"a model is changed, not {type(model).__name__}; {order}")
     workspace = Workspace(model)
     workspace.is_forced = force
     files_folder = folder if model_folder is None else model_folder
@@ -162,7 +165,9 @@ def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
         for edit in changes.edits:
             yield _Step(edit, folder or changes.folder, is_contained=True)
     elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
-        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
+        named = [each.__name__ for each in Edit.__subclasses__() if name_of(each) == str(changes)]
+        hint = f"write onnxjson.edits.{named[0]}(...)" if named else "Script.load reads one"
+        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; {hint}")
     elif hasattr(type(changes), "patch"):
         raise TypeError(f"a {type(changes).__name__} is not applied, but its patch is; write .patch after it")
     else:
@@ -217,7 +222,7 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         complaints = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **complaints}
     if complaints and not workspace.is_forced:
         what = f"shape inference fails at {listed(_grouped(complaints), _SHOWN, '; ')}"
-        hint = "to make dependent changes at once, use a script"
+        hint = "if the change needs another one, write both into one script (`onnxjson apply --help`)"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise BrokenNodesError(f"{what}; {hint}", next(iter(complaints)))

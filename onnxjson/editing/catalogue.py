@@ -23,6 +23,7 @@ from onnxjson.editing.shapes import *
 from onnxjson.editing.tensor_values import *
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
+from onnxjson.model.foreign_words import meant
 
 _DECLARED: Final = [edit for edit in Edit.__subclasses__() if edit.__module__.startswith("onnxjson.")]
 
@@ -35,28 +36,9 @@ NAMES: Final[dict[str, type[Edit]]] = {name_of(edit): edit for edit in EDITS}
 """All edits by name."""
 
 
-_MEANT: Final = {
-    "delete-node": "remove-node drop-node remove delete rm drop",
-    "convert-opset": "set-opset upgrade-opset downgrade-opset opset upgrade",
-    "infer-shapes": "shape-inference shapes",
-    "set-batch-size": "batch set-batch batch-size make-dynamic dynamic dynamic-batch",
-    "set-attribute": "attribute set-attr attr set",
-    "set-tensor": "set-weight set-weights set-initializer replace-tensor",
-    "cast-tensor": "cast set-dtype set-type change-dtype",
-    "extract": "cut subgraph sub crop slice",
-    "set-shape": "reshape shape resize",
-    "combine": "concat join append compose",
-    "prune": "clean cleanup dead-code dce remove-unused",
-    "replace-node": "change-op set-op replace",
-}
-"""Names of edits in other programs."""
-
-
 def edit_meant(word: str) -> str:
     """Return the edit that a word names, its own name or one of other programs; "" if there is none."""
-    return (
-        word if word in NAMES else next((edit for edit, words in _MEANT.items() if word.lower() in words.split()), "")
-    )
+    return word if word in NAMES else "".join(meant("edit", word)[:1])
 
 
 def edit_named(name: str) -> type[Edit]:
@@ -67,7 +49,7 @@ def edit_named(name: str) -> type[Edit]:
     """
     edit = NAMES.get(name)
     if edit is None:
-        meant = edit_meant(name)
-        hint = f'did you mean "{meant}"?' if meant else suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
+        other = edit_meant(name)
+        hint = f'did you mean "{other}"?' if other else suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
         raise ParameterError(f'there is no edit "{visible(name)}"; {hint}')
     return edit

@@ -16,11 +16,12 @@ Python, on the command line, in scripts and in forms::
         def change(self, workspace: Workspace) -> Outcome: ...
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.editing.parameters import about, parameters
+from onnxjson.editing.parameters import COMMON, Parameter, about, parameters
 from onnxjson.editing.values import ValueMistakeError, plain_value, same_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import EditError, ParameterError
@@ -32,7 +33,22 @@ if TYPE_CHECKING:
 GROUPS: Final = ("nodes", "attributes", "constants", "interface", "shapes", "names", "model")
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+class _Positional(msgspec.StructMeta):
+    """The type of declarations: their constructors also take parameters without names, in the order of a form."""
+
+    def __call__(cls, *values: Any, **fields: Any) -> Any:  # noqa: N805
+        if values:
+            kind: Any = cls
+            ordered = positional(kind) if len(values) <= len(kind.words) else in_form_order(kind)
+            places = [each for each in ordered if each.field not in fields and each.field not in COMMON]
+            if len(values) > len(places):
+                names = ", ".join([f"{each.field}=..." for each in places])
+                raise TypeError(f"{cls.__name__} has {len(values)} values without names; write {cls.__name__}({names})")
+            fields |= {parameter.field: value for parameter, value in placed(places, values)}
+        return super().__call__(**fields)
+
+
+class Declared(msgspec.Struct, metaclass=_Positional, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """A step that is declared by its class. The constructor checks and converts its parameters.
 
     Two steps are equal if they have the same class and the same parameters, compared by their JSON text.
@@ -63,6 +79,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
+Value = TypeVar("Value")
 
 
 class Outcome(NamedTuple):
@@ -95,6 +112,31 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
             SelectorError: a selector matches nothing, or more than one element where exactly one is needed.
         """
         raise NotImplementedError
+
+
+def positional(kind: type[Declared]) -> list[Parameter]:
+    """Parameters that need no name on a command line, in their order."""
+    known = {parameter.name: parameter for parameter in parameters(kind)}
+    return [known[name] for name in kind.words]
+
+
+def in_form_order(kind: type[Declared]) -> list[Parameter]:
+    """Parameters in the order of a form: first those that need no name on a command line."""
+    first = positional(kind)
+    return [*first, *[each for each in parameters(kind) if each not in first]]
+
+
+def placed(places: Sequence[Parameter], values: Sequence[Value]) -> Iterator[tuple[Parameter, Value]]:
+    """Yield the parameter of each value without a name; required parameters get theirs before optional ones."""
+    spare, pending = len(values) - sum(each.required for each in places), list(values)
+    for parameter in places:
+        if not parameter.required:
+            choices, left = parameter.shape.choices, len(places) - len(pending)
+            if choices and pending and left and (pending[0] not in choices or left == 1):
+                continue  # `rename old new` has no kind, even if the old name is that of a kind
+            spare -= 1
+        if pending and (parameter.required or spare >= 0):
+            yield parameter, pending.pop(0)
 
 
 def name_of(declared: Declared | type[Declared]) -> str:

@@ -112,8 +112,10 @@ def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
     shown = listed([f'"{visible(name)}"' for name in rule.names])
     if not kinds:
         every = [name for names in known.values() for name in names if name]
-        hint = suggest(next(iter(rule.names)), every)
-        raise SelectorError(f"nothing is called {shown}{f'; {hint}' if hint else ''}")
+        hint = (
+            suggest(next(iter(rule.names)), every) or "`onnxjson show MODEL 'op:*'` lists all nodes and their outputs"
+        )
+        raise SelectorError(f"nothing is called {shown}; {hint}")
     if len(kinds) > 1:
         raise SelectorError(f"{shown} is the name of a {' and of a '.join(kinds)}; name the kind: {' or '.join(kinds)}")
     return kinds[0]

@@ -18,6 +18,7 @@ from onnxjson.editing.names import Rename
 from onnxjson.editing.nodes import AddNode
 from onnxjson.editing.tensor_values import set_elements
 from onnxjson.editing.workspace import Chosen, NodeChange, Workspace
+from onnxjson.model.by_name import NamedValues
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type
 from onnxjson.model.errors import EditError
@@ -40,6 +41,9 @@ class Editor:
         self._is_fixed = is_fixed
         self.workspace = Workspace(model, default_folder(model))
         """The changed model and its index, for changes that are not methods."""
+
+    def __repr__(self) -> str:
+        return f"<Editor: {counted(len(self.workspace.index.node_refs), 'node')}>"
 
     def __enter__(self) -> Self:
         return self
@@ -268,7 +272,7 @@ class Place(Guessed, NodeChanges):
         self._position = int(position)
 
 
-class Places(Guessed, Tabular, NodeChanges, tuple[Place, ...]):
+class Places(Guessed, Tabular, NodeChanges, NamedValues[Place]):
     """Nodes at their places in a model; ``Places(each for each in places if ...)`` selects some of them."""
 
     __slots__ = ()

@@ -26,6 +26,8 @@ from onnxjson.editing.declaration import (
     name_of,
     non_default_parameters,
     parameter_error,
+    placed,
+    positional,
     summary,
 )
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
@@ -138,19 +140,7 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
         if open_places and all(_integer(word) is not None for word in last):
             hint = f"a list is one word: '[{','.join(last)}]'"
         raise ParameterError(f"{visible(free[len(open_places)])} is one argument too many; {hint}", place=name_of(edit))
-    # Required parameters get their words before optional ones.
-    spare = len(free) - sum(each.required for each in open_places)
-    for parameter in open_places:
-        if not parameter.required:
-            choices, left = parameter.shape.choices, len(open_places) - len(free)
-            if choices and free and left and (free[0] not in choices or left == 1):
-                continue  # `rename old new` has no kind, even if the old name is that of a kind
-            spare -= 1
-        if parameter.required or spare >= 0:
-            if not free:
-                break
-            texts[parameter.name] = [free[0]]
-            free = free[1:]
+    texts |= {parameter.name: [word] for parameter, word in placed(open_places, free)}
     values: dict[str, Any] = {}
     for parameter in parameters(edit):
         if parameter.name in texts:
@@ -342,12 +332,6 @@ def _can_be_joined(text: str) -> bool:
     return bool(text) and split_dimensions(f"{text},1") == [text, "1"]
 
 
-def positional(edit: type[Declared]) -> list[Parameter]:
-    """Parameters that need no name, in their order."""
-    known = {parameter.name: parameter for parameter in parameters(edit)}
-    return [known[name] for name in edit.words]
-
-
 def option_of(parameter: Parameter) -> str:
     """Option of a parameter, such as ``--node``."""
     return "--" + parameter.name.replace("_", "-")
@@ -406,9 +390,3 @@ def expected(words: Sequence[str], incomplete: str) -> Parameter | None:
         return None
     places = [each for each in positional(edit) if each.name not in given]
     return places[len(free)] if len(free) < len(places) else None
-
-
-def in_form_order(edit: type[Edit]) -> list[Parameter]:
-    """Parameters in the order of a form: first those that need no name on a command line."""
-    first = positional(edit)
-    return [*first, *[each for each in parameters(edit) if each not in first]]

@@ -20,10 +20,11 @@ from onnxjson.merging.resolving import resolve
 from onnxjson.merging.sides import Side, interface_names, part_names
 from onnxjson.merging.slots import Units, rival_units
 from onnxjson.model.addresses import Choice, slot_at, value_at
+from onnxjson.model.brief import Brief
 from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Finding, OnnxJsonError
-from onnxjson.model.methods import Brief, Reported
+from onnxjson.model.methods import Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.changes import Fields

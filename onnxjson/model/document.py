@@ -20,9 +20,10 @@ references back, so the garbage collector does not track them: 100,000 nodes cau
 
 import msgspec
 
+from onnxjson.model.brief import Brief
 from onnxjson.model.methods import (
     AttributeMethods,
-    Brief,
+    Guessed,
     ModelMethods,
     NodeMethods,
     TensorMethods,
@@ -118,7 +119,7 @@ class Type(TypeMethods, Record, frozen=True, gc=False, cache_hash=True):
     optional_type: OptionalType | None = None
 
 
-class ValueInfo(Record, frozen=True, gc=False):
+class ValueInfo(Guessed, Record, frozen=True, gc=False):
     """Name and type of a value."""
 
     name: str | None = None
@@ -144,7 +145,7 @@ class Segment(Record, frozen=True, gc=False):
     end: int | None = None
 
 
-class Tensor(TensorMethods, Record, frozen=True, gc=False):
+class Tensor(Guessed, TensorMethods, Record, frozen=True, gc=False):
     """A constant: dims, dtype, and its bytes in one of seven fields or in another file."""
 
     dims: tuple[int, ...] = ()
@@ -256,7 +257,7 @@ class TensorAnnotation(Record, frozen=True, gc=False):
     quant_parameter_tensor_names: tuple[StringStringEntry, ...] = ()
 
 
-class Graph(Record, frozen=True, gc=False):
+class Graph(Guessed, Record, frozen=True, gc=False):
     """Nodes in file order with their constants, inputs and outputs."""
 
     node: tuple[Node, ...] = ()

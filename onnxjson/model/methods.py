@@ -3,111 +3,21 @@
 They call it through the root package, whose names are imported on first use; no other module of the rooms does.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
+import msgspec
+
 import onnxjson
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.by_name import Named, NamedValues
+from onnxjson.model.display import suggest
+from onnxjson.model.foreign_words import meant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LINE = 120
-_WORD = 60
-
-
-class Brief:
-    """A record whose repr fits on a line: the fields that differ from their defaults, long ones as their lengths."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Return one line, which ends in ``...`` where fields did not fit."""
-        text = f"{type(self).__name__}("
-        for count, (name, value) in enumerate(_different_fields(self)):
-            word = f"{', ' * (count > 0)}{name}={_brief(value)}"
-            if len(text) + len(word) > _LINE:
-                return f"{text}{', ' * (count > 0)}...)"
-            text += word
-        return f"{text})"
-
-
-def _different_fields(record: Any) -> Iterator[tuple[str, Any]]:
-    names, defaults = record.__struct_fields__, record.__struct_defaults__
-    for number, name in enumerate(names, len(defaults) - len(names)):
-        value = getattr(record, name)
-        if number < 0 or value != defaults[number]:
-            yield name, value
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, tuple | list):
-        items = ", ".join(map(_brief, value)) if len(value) <= 8 else ""
-        if len(items) > _WORD or len(value) > 8:
-            return f"<{len(value)} item{'s' * (len(value) > 1)}>"
-        return f"({items}{',' * (len(value) == 1)})"
-    if isinstance(value, TypeMethods):
-        return str(value)
-    shown = repr(value)
-    if len(shown) <= _WORD:
-        return shown
-    return f"{type(value).__name__}(...)" if isinstance(value, Brief) else f"{shown[: _WORD - 20]}..."
-
-
-_MEANT: Final = {
-    "onnxjson": {
-        "onnxjson.load(path)": "open read load_model from_file",
-        "onnxjson.save(model, path)": "write save_model",
-        "onnxjson.dumps(model), or onnxjson.save(model, path)": "dump to_json",
-        "onnxjson.diff(a, b), or onnxjson.verify(a, b)": "compare compare_models",
-        "onnxjson.diff(a, b).patch": "patch make_patch create_patch",
-        "print(model.outline())": "summary summarize show outline describe print info",
-        "onnxjson.to_proto(model)": "to_onnx",
-        "onnxjson.from_proto(proto)": "from_onnx",
-        "onnxjson.check(model)": "validate lint check_model",
-        "model.rewrite(onnxjson.edits.Rename(...))": "rewrite rename",
-        "model.select('op:Conv')": "select nodes",
-        'onnxjson.optimize(model, "onnxsim").model': "simplify slim",
-        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
-        'onnxjson.optimize(model, "quantize-dynamic").model': "quantize int8",
-    },
-    "Model": {
-        "print(model.outline())": "summary show print describe info",
-        'onnxjson.optimize(model, "onnxsim").model': "simplify",
-        'onnxjson.optimize(model, "float16").model': "fp16 half float16 to_float16",
-        "onnxjson.to_proto(model)": "to_onnx to_proto proto",
-        "onnxjson.dumps(model)": "to_json to_text json",
-        "model: it never changes, so it needs no copy": "copy deepcopy clone",
-        "model.initializers": "weights parameters params tensors constants state_dict",
-        "sum(tensor.numpy().size for tensor in model.initializers.values())": "num_parameters parameter_count",
-        "onnxjson.check(model)": "validate is_valid",
-        "model.rewrite(onnxjson.edits.ConvertOpset(...))": "set_opset",
-    },
-    "Place": {
-        ".attributes": "attrs attr attribute",
-        ".op_type": "op type kind",
-        ".inputs": "input",
-        ".outputs": "output",
-    },
-    "TensorPlace": {
-        ".numpy()": "values value data array",
-        ".tensor.dtype for a constant, else .type.dtype where its type is declared": "dtype",
-        ".tensor.shape for a constant, else .type.shape where its type is declared": "shape",
-    },
-    "Diff": {"onnxjson.save(diff.target, path)": "save", "print(diff.to_markdown())": "to_text", ".patch": "to_patch"},
-    "Trace": {".model.save(path)": "save", ".model": "result optimized output new"},
-    "Verification": {".equal": "ok passed success same is_equal close"},
-    "Findings": {"not .errors": "ok passed valid is_valid"},
-    "RunResult": {".arrays['NAME']": "result results output values array"},
-    "Merged": {".model.save(path)": "save", ".is_clean": "ok", ".model": "result merged"},
-}
-"""What to write instead of names that the package, its records and its results do not have."""
-
-
-def meant(kind: str, name: str) -> str:
-    """Return the end of the message about a name that the package or a class does not have; "" if none is meant."""
-    return next((f"; write {advice}" for advice, words in _MEANT.get(kind, {}).items() if name in words.split()), "")
+_REFUSAL: Final = "models do not change; write {}, which returns a changed model"
 
 
 class Guessed:
@@ -119,28 +29,13 @@ class Guessed:
 
         def __getattr__(self, name: str) -> object:
             """Raise the AttributeError of a name that this does not have; it says what is meant."""
-            hint = "" if name.startswith("_") else meant(type(self).__name__, name) or _instead(self, name)
+            hint = "" if name.startswith("_") else _instead(self, name)
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
-
-class Named(dict[str, Any]):
-    """Things of a model by their names; a change of this dictionary would not change the model, so it is refused."""
-
-    def __init__(self, items: Iterable[tuple[str, Any]], change: str) -> None:
-        super().__init__(items)
-        self._change = change
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(f"models do not change; write {self._change}, which returns a changed model")
-
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
-
-    def __missing__(self, name: object) -> NoReturn:
-        near = suggest(name, self) if isinstance(name, str) else ""
-        raise KeyError(f"there is no {visible(str(name))!r}{f'; {near}' if near else ''}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise the TypeError of a call of what is no function; it says what is meant."""
+            hint = "".join([f"; write {each}" for each in meant(type(self).__name__, "()")])
+            raise TypeError(f"a {type(self).__name__} is not a function{hint}")
 
 
 def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
@@ -152,6 +47,10 @@ def refuse_assignment(record: Any, name: str, value: object) -> NoReturn:
         field = name if name in fields else field
         change = f"update({field}=...)" if field in fields else f"set_attribute({_attribute(name)}, ...)"
         way = f"model.node(...).{change}, which returns a changed model"
+    elif kind == "ValueInfo" and name == "name":
+        way = f"model.rename({record.name!r}, ...), which returns a changed model"
+    elif kind == "ValueInfo" and name == "shape":
+        way = f"model.rewrite(onnxjson.edits.SetShape({record.name!r}, ...)), which returns a changed model"
     elif name in record.__struct_fields__:
         way = f"msgspec.structs.replace({variable}, {name}=...), which returns a changed record"
     elif kind == "Model" and name == "opsets":
@@ -266,7 +165,7 @@ class NodeMethods:
     def attributes(self: Any) -> Mapping[str, Any]:
         """The values of the attributes (`Attribute.value`) by name, read-only."""
         values = [(each.name or "", each.value) for each in self.attribute]
-        return Named(values, 'model.node(...).set_attribute("NAME", value)')
+        return Named(values, _REFUSAL.format('model.node(...).set_attribute("NAME", value)'))
 
 
 _FUNCTIONS: Final = ("run", "check", "verify", "diff", "merge", "optimize", "convert", "apply", "dumps")
@@ -318,21 +217,23 @@ class ModelMethods(Guessed, Tabular):
         return onnxjson.Editor(self, is_fixed=True).nodes()
 
     @property
-    def inputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The inputs that a run needs: those of the main graph that have no initializer."""
+    def inputs(self: Any) -> NamedValues["onnxjson.ValueInfo"]:
+        """The inputs that a run needs, by position or name: those of the main graph that have no initializer."""
         constants = self.initializers
-        return () if self.graph is None else tuple([each for each in self.graph.input if each.name not in constants])
+        values = () if self.graph is None else self.graph.input
+        return NamedValues([each for each in values if each.name not in constants])
 
     @property
-    def outputs(self: Any) -> tuple["onnxjson.ValueInfo", ...]:
-        """The outputs of the main graph."""
-        return () if self.graph is None else self.graph.output
+    def outputs(self: Any) -> NamedValues["onnxjson.ValueInfo"]:
+        """The outputs of the main graph, by position or name."""
+        return NamedValues(() if self.graph is None else self.graph.output)
 
     @property
     def initializers(self: Any) -> dict[str, "onnxjson.Tensor"]:
         """The initializers of the main graph by name, in the order of the file."""
         tensors = () if self.graph is None else self.graph.initializer
-        return Named([(each.name or "", each) for each in tensors], 'model.tensor("NAME").set_values(array)')
+        named = [(each.name or "", each) for each in tensors]
+        return Named(named, _REFUSAL.format('model.tensor("NAME").set_values(array)'))
 
     @property
     def opsets(self: Any) -> dict[str, int]:
@@ -399,14 +300,29 @@ class ModelMethods(Guessed, Tabular):
         return onnxjson.Editor(self)
 
 
+def _class_of(edit: str) -> str:
+    """The name of the class of an edit, such as ``set-attribute``."""
+    return "".join([part.capitalize() for part in edit.split("-")])
+
+
 def _instead(value: object, name: str) -> str:
     """What to write instead of a name that a model, a result or a place does not have."""
     kind = type(value)
+    if known := meant(kind.__name__, name):
+        return f"; write {known[0]}"
     if isinstance(value, ModelMethods):
         if name in _FUNCTIONS:
             return f"; write onnxjson.{name}(model, ...)"
-        if hasattr(onnxjson.edits, edit := "".join([part.capitalize() for part in name.split("_")])):
-            return f"; write model.rewrite(onnxjson.edits.{edit}(...))"
+        word = name.replace("_", "-")
+        if hasattr(onnxjson.edits, edit := _class_of("".join(meant("edit", word)[:1]) or word)):
+            kind = getattr(onnxjson.edits, edit)
+            required = [field.name for field in msgspec.structs.fields(kind) if field.required] or kind.words
+            fields = ", ".join([f"{field}=..." for field in required])
+            return f"; write model.rewrite(onnxjson.edits.{edit}({fields}))"
+    if isinstance(attributes := getattr(kind, "attributes", None), property) and name in attributes.__get__(value):
+        return f"; write .attributes[{name!r}]"
+    if isinstance(value, tuple) and value and hasattr(type(value[0]), name):
+        return f"; write [node.{name} for node in places]"
     if hasattr(kind, f"to_{name}"):
         return f"; write .to_{name}()"
     if name in ("print", "show", "text"):

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, overload
 
 from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor, Type
 
 Kind = Literal["main", "subgraph", "function", "training"]
@@ -53,6 +54,19 @@ class NodeRef(NamedTuple):
     def address(self) -> str:
         """Its address in the model."""
         return f"{self.scope.address}/node/{self.position}"
+
+    @property
+    def op_type(self) -> str:
+        """The operator, such as "Conv"."""
+        return self.node.op_type or ""
+
+    @property
+    def name(self) -> str:
+        """The name of the node, "" if it has none."""
+        return self.node.name or ""
+
+    def __repr__(self) -> str:
+        return f"<NodeRef {visible(' '.join(filter(None, (f'{self.address}:', self.op_type, self.name))))}>"
 
 
 class NodeRefs(Sequence[NodeRef]):

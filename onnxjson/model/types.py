@@ -6,12 +6,13 @@ written in the full form of its message instead.
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import astuple, replace
 
 from onnxjson.model import document as d
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.model.foreign_words import meant
 from onnxjson.model.limits import LARGEST_DIM, TYPE_DEPTH
 
 T = TypeVar("T")
@@ -364,36 +365,14 @@ class _Parser:
         return number
 
 
-_MEANT: Final = {
-    "half": "float16",
-    "fp16": "float16",
-    "f16": "float16",
-    "fp32": "float32",
-    "f32": "float32",
-    "single": "float32",
-    "fp64": "float64",
-    "f64": "float64",
-    "bf16": "bfloat16",
-    "long": "int64",
-    "int": "int32",
-    "short": "int16",
-    "byte": "uint8",
-    "char": "int8",
-    "str": "string",
-    "boolean": "bool",
-    "fp8": "float8_e4m3fn",
-}
-"""Names of dtypes in other programs."""
-
-
 def _nearest_data_types(name: str) -> str:
     import difflib
 
     names = [name for name in DATA_TYPE_NAMES.values() if name != "undefined"]
-    meant = _MEANT.get(name.lower().removeprefix("torch."), name.lower())
-    near = difflib.get_close_matches(meant, names, n=len(names), cutoff=0.6)
-    near = sorted(near, key=lambda each: sorted(each) != sorted(meant))[:2]  # first those of the same letters
-    near = [meant] if meant in names else near
+    plain = name.lower().removeprefix("torch.")
+    near = difflib.get_close_matches(plain, names, n=len(names), cutoff=0.6)
+    near = sorted(near, key=lambda each: sorted(each) != sorted(plain))[:2]  # first those of the same letters
+    near = meant("dtype", plain) or ([plain] if plain in names else near)
     if not near:
         return "the dtypes are " + ", ".join(names)
     return "did you mean " + " or ".join(near) + "?"

@@ -11,10 +11,11 @@ import msgspec
 from onnxjson.codecs import serde
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
+from onnxjson.model.brief import Brief
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, ParameterError, PassError, WireError
 from onnxjson.model.index import Index
-from onnxjson.model.methods import Brief, ReportedPage
+from onnxjson.model.methods import ReportedPage
 from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.catalogue import parse_step

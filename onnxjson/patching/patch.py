@@ -13,13 +13,14 @@ import msgspec
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
+from onnxjson.model.methods import Guessed
 from onnxjson.patching.applying import apply_fields, difference, invert_fields
 from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
 from onnxjson.patching.listing import AddressMap, operations, units
 
 
-class Patch(PatchRecord, frozen=True):
+class Patch(Guessed, PatchRecord, frozen=True):
     """An exact, invertible change of a model, which can be stored. Equal patches change a base in the same way."""
 
     @classmethod

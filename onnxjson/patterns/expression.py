@@ -314,7 +314,7 @@ _SPELLINGS: Final = {
         mark: f"write {name}($a, $b)"
         for mark, name in zip("+-*/@", ("Add", "Sub", "Mul", "Div", "MatMul"), strict=True)
     },
-    "|": "alternatives are in parentheses: (Conv|Gemm)",
+    **dict.fromkeys("|,", "alternatives are in parentheses: (Conv|Gemm)"),
     ":": "a pattern begins with an operator, such as Softmax",
 }
 """What to write instead of a mark that does not belong in its place."""
@@ -364,6 +364,8 @@ class Scanner:
         column = place - self.text.rfind("\n", 0, place)
         token = self.token.text if instead is None else instead
         shown = f'"{visible(token)}"' if token else "the end"
+        if self.text.startswith("op:"):
+            hint = f"op: is for selectors; write the pattern {visible(self.text[3:])}"
         hint = hint or _SPELLINGS.get(self.token.text, "")
         tail = f"; {hint}" if hint else ""
         raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

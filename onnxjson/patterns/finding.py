@@ -1,19 +1,21 @@
 """All places of a model that match a pattern."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import value_of
+from onnxjson.model.methods import Guessed
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.nodes import Value
 
 
-class Match(NamedTuple):
+class Match(Guessed, msgspec.Struct, frozen=True):
     """One place that matches a pattern."""
 
     root: NodeRef
@@ -31,8 +33,18 @@ class Match(NamedTuple):
         return f"<Match {visible(f'{self.root.address}: {self.root.node.op_type}{names}', 110)}>"
 
     @property
+    def name(self) -> str:
+        """The name of its last node, "" if it has none."""
+        return self.root.name
+
+    @property
+    def op_type(self) -> str:
+        """The operator of its last node."""
+        return self.root.op_type
+
+    @property
     def nodes(self) -> tuple[NodeRef, ...]:
-        """The nodes of the match, each once."""
+        """The nodes of the match, each once, with ``.op_type``, ``.name``, and as a record ``.node``."""
         return tuple(dict.fromkeys(self.calls))
 
     @property

@@ -183,16 +183,18 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
 
 def between(producer: NodeRef | None, user: NodeRef | None, nodes: Sequence[NodeRef]) -> str:
     """Nodes are between two that the pattern has next to each other; the one nearest to the user comes first."""
-    ends = " and ".join([called(ref) for ref in (producer, user) if ref is not None])
-    return f"between {ends}: {' and '.join(map(called, reversed(nodes)))}; the pattern has nothing there"
+    ends = [called(ref) for ref in (producer, user) if ref is not None]
+    where = f"between {' and '.join(ends)}" if len(ends) == 2 else f"next to {ends[0]}" if ends else "there"
+    verb = "is" if len(nodes) == 1 else "are"
+    return f"{' and '.join(map(called, reversed(nodes)))} {verb} {where}; the pattern has no node there"
 
 
 def nothing_between(producer: NodeRef | None, name: str, user: NodeRef | None, want: Call) -> str:
     """A node of the pattern is missing between two others."""
     source = f'"{visible(name)}"' if producer is None else called(producer)
     if user is None:
-        return f"after {source}: nothing; the pattern needs {operators(want)}"
-    return f"between {source} and {called(user)}: nothing; the pattern needs {operators(want)}"
+        return f"nothing is after {source}; the pattern needs {operators(want)}"
+    return f"nothing is between {source} and {called(user)}; the pattern needs {operators(want)}"
 
 
 def other_operator(ref: NodeRef, want: Call) -> str:

@@ -318,6 +318,10 @@ class _Search:
             return f"`op:{visible(value.text)}` finds the {counted(len(operators), 'node')} of this operator"
         if hint := terms.respelled(value.text):
             return hint
+        parts = value.text.split(":")  # other programs write a shape, a dtype or the number of an output after a name
+        shorter = [":".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+        if named := next((name for name in shorter if name in names), ""):
+            return f'did you mean "{visible(named)}"?'
         inside = [name for name in nodes if name.startswith(f"{value.text}/")]
         if len(inside) > 1:
             return f"`'{visible(value.text)}/*'` finds what is in it"

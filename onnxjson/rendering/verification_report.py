@@ -210,7 +210,7 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
     comparison = place.comparison
     apart = f"{comparison.outside:,} of {comparison.elements:,} elements of {visible(place.value[0])} differ"
     if comparison.largest_absolute is not None:
-        apart += f", by up to {comparison.largest_absolute:.3g} among values of up to {comparison.scale or 0:.3g}"
+        apart += f", by up to {comparison.largest_absolute:.3g}; the largest value is {comparison.scale or 0:.3g}"
     for text in [*texts, apart]:
         yield from paragraph(text, width, "plain", indent=4)
     before = "its inputs are the same" if not place.before else (

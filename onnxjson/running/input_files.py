@@ -213,6 +213,9 @@ def given_sets(model: Model, words: Sequence[str]) -> list[DataSet]:
             if mark and os.path.lexists(rest):
                 hint = suggest(name, types) or f"inputs are {listed([visible(each) for each in types], 5)}"
                 raise FeedError(f'there is no input "{visible(name)}"; {hint}')
+            colon_name, _, file = word.rpartition(":")
+            if colon_name in types:
+                raise FeedError(f"'{visible(word, None)}' does not exist; write --input {colon_name}={file}")
             raise MissingInputError(f"'{visible(word, None)}' does not exist; without --input, values are random")
         elif path.suffix == ".npz":
             given.update(read_archive(path, {**free, **types}))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from onnxjson.model.brief import Brief
+from onnxjson.model.by_name import Named
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
-from onnxjson.model.methods import Brief, Reported
+from onnxjson.model.methods import Reported
 from onnxjson.running.comparisons import Comparison, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, free_inputs, inputs_of
@@ -155,9 +157,9 @@ class RunResult(Brief, Reported, msgspec.Struct, frozen=True):
     is_interrupted: bool
 
     @property
-    def outputs(self) -> dict[str, Value]:
-        """Outputs of the first run."""
-        return self.cases[0].outputs
+    def outputs(self) -> Named:
+        """Outputs of the first run (`Value`) by name."""
+        return Named(self.cases[0].outputs.items(), "a result does not change; dict(result.outputs) is a copy")
 
     @property
     def arrays(self) -> "dict[str, Any]":

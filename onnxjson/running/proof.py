@@ -313,4 +313,4 @@ def _figures(finding: _Finding) -> str:
     share = f'{worst.unequal:,} of {worst.elements:,} elements of "{finding.output}" differ'
     if worst.largest_absolute is None:
         return share
-    return f"{share} by up to {worst.largest_absolute:.3g} among values of up to about {worst.scale or 0:.2g},"
+    return f"{share} by up to {worst.largest_absolute:.3g} (the largest value is about {worst.scale or 0:.2g})"

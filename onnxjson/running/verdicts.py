@@ -6,8 +6,9 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from onnxjson.model.brief import Brief
 from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.methods import Brief, Reported
+from onnxjson.model.methods import Reported
 from onnxjson.running.comparisons import EXACT, Comparison, Tolerance, badness, furthest, looser, tolerance_of
 from onnxjson.running.coverage import Difference
 from onnxjson.running.interfaces import Interface

@@ -19,14 +19,14 @@ _PATHS: Final = ("model", "before", "after")
 """Parameters that name a model to read."""
 
 _REMEDIES: Final[dict[type[Exception], str]] = {
-    errors.UntrustedError: "Use a file that the permissions allow, or ask the user to start the server with more.",
+    errors.UntrustedError: "Use a file that the permissions allow, or ask the user to allow more.",
     errors.WeightsMissingError: "Put the file with the weights next to the model.",
     errors.MissingInputError: "Give the path of a file that exists; a relative one begins in the server's folder.",
     errors.ParameterError: "Call list_edits with the name of the edit, or read the schema of the tool.",
     errors.SelectorError: "Call show or read_nodes for the names and operators that the model has.",
-    errors.DecodeError: "Name a model, .onnx or .onnx.json; check lists the mistakes of one that cannot be read.",
+    errors.DecodeError: "Give the path of a model, .onnx or .onnx.json; of a broken one, check lists the mistakes.",
     errors.EditError: "Change the edits as the reason says and call plan_edit again; nothing was changed.",
-    errors.LimitError: "Ask for less: one part of the model, a more exact pattern.",
+    errors.LimitError: "Ask for less: one part of the model, or a more exact pattern.",
     errors.ChangedUnderneathError: "Call the tool again; it reads the file as it is now.",
     errors.WorkerError: "Call the tool again without the pass or the model that failed.",
 }

@@ -11,9 +11,8 @@ import pytest
 
 from onnxjson.cli import failures, output, overview
 from onnxjson.cli.group import onnxjson
-from onnxjson.editing import catalogue as edits
 from onnxjson.model import errors
-from onnxjson.optimizing.passes import catalogue as passes
+from onnxjson.model.foreign_words import WORDS
 from tests.cli.running import command_line, run, run_process
 from tests.schemas import text_of
 
@@ -147,12 +146,12 @@ def test_command_like_no_other_names_the_help() -> None:
 
 
 def test_a_word_of_other_programs_has_one_meaning_here() -> None:
-    tables = [{*" ".join(each.values()).split()} for each in (overview.MEANT, passes._MEANT, edits._MEANT)]
+    tables = [{*" ".join(WORDS[kind].values()).split()} for kind in ("command", "pass", "edit")]
     assert [tables[0] & tables[1], tables[0] & tables[2], tables[1] & tables[2]] == [set(), set(), set()]
 
 
 def test_every_command_that_is_suggested_is_one() -> None:
-    for command in overview.MEANT:
+    for command in WORDS["command"]:
         name, *rest = command.split()
         assert name in overview.COMMANDS
         assert run(name, *[word for word in rest if word.islower() and word[0] != "-"], "--help").exit_code == 0

@@ -69,6 +69,9 @@ TEXTS = {
     "a number for a list": Text(
         '"strides": [2, 2]', '"strides": 2', r"write (\[2\])", '"strides": 2', '"strides": [2, 2]'
     ),
+    "a list in parentheses": Text(
+        '"strides": [2, 2]', '"strides": (2, 2)', r"write a list in `(\[)` and `(\])`", "(2, 2)", "\\g<1>2, 2\\2"
+    ),
     "too few paddings": Text("[1, 1, 1, 1]", "[1, 1]", "write 4 numbers: the padding before", "[1, 1]", "[1, 1, 1, 1]"),
     "an unknown dtype": Text("float32[N,1,8,8]", "fp32[N,1,8,8]", r"did you mean (\w+)\?", "fp32", "\\1"),
     "an output twice (N21)": Text(
@@ -258,6 +261,113 @@ EDITS = {
         "onnxjson convert digits.onnx --fp16 -o new.onnx",
         "`(onnxjson optimize .*)`; see",
     ),
+    "two tolerances for a comparison": Mistake(
+        "onnxjson compare digits.onnx exported.onnx --rtol 1e-3 --atol 1e-3", "`(onnxjson verify .*)`; see"
+    ),
+    "a command and an option of Polygraphy": Mistake(
+        "onnxjson inspect model digits.onnx --show layers", "`(onnxjson show digits.onnx --outline)`"
+    ),
+    "an extraction of Polygraphy": Mistake(
+        "onnxjson surgeon extract digits.onnx --inputs image:auto:auto -o new.onnx",
+        "`(onnxjson rewrite extract .*)`; see",
+        "\\1 --outputs scores",
+    ),
+    "a shape after a name": Mistake(
+        "onnxjson rewrite extract digits.onnx --inputs image:auto:auto --outputs scores -o new.onnx",
+        'did you mean "(image)"',
+        "onnxjson rewrite extract digits.onnx --inputs \\1 --outputs scores -o new.onnx",
+    ),
+    "a beginning of a part": Mistake(
+        "onnxjson rewrite extract digits.onnx --from image --outputs scores -o new.onnx",
+        "write (--inputs image)",
+        "onnxjson rewrite extract digits.onnx \\1 --outputs scores -o new.onnx",
+    ),
+    "an end of a part": Mistake(
+        "onnxjson rewrite extract digits.onnx --inputs image --to scores -o new.onnx",
+        "write (--outputs scores)",
+        "onnxjson rewrite extract digits.onnx --inputs image \\1 -o new.onnx",
+    ),
+    "a dtype for a format": Mistake(
+        "onnxjson convert digits.onnx --to fp16 -o new.onnx", "`(onnxjson optimize .*)`; see"
+    ),
+    "a pass for an edit": Mistake(
+        "onnxjson rewrite cast digits.onnx float16 -o new.onnx", "`(onnxjson optimize .*)`; see"
+    ),
+    "an option of a pass": Mistake(
+        "onnxjson optimize digits.onnx -p float16 --keep-io-types -o new.onnx",
+        "write (-p '.*')",
+        "onnxjson optimize digits.onnx \\1 -o new.onnx",
+    ),
+    "an edit as a pass": Mistake(
+        "onnxjson optimize digits.onnx -p set-attribute -o new.onnx",
+        r"write '(set-attribute\{)node=\.\.\.,attribute=\.\.\.,value=\.\.\.(\})'",
+        "onnxjson optimize digits.onnx -p '\\1node=op:LeakyRelu,attribute=alpha,value=0.2\\2' -o new.onnx",
+    ),
+    "a node after an edit as a pass": Mistake(
+        "onnxjson optimize digits.onnx -p set-attribute:op:LeakyRelu -o new.onnx",
+        r"write '(set-attribute\{node=op:LeakyRelu,)attribute=\.\.\.,value=\.\.\.(\})'",
+        "onnxjson optimize digits.onnx -p '\\1attribute=alpha,value=0.2\\2' -o new.onnx",
+    ),
+    "shapes of other programs": Mistake(
+        "onnxjson run digits.onnx --input-shapes image:[2,1,8,8]",
+        r"write (--shape .*); see",
+        "onnxjson run digits.onnx \\1",
+    ),
+    "a shape for an optimizer": Mistake(
+        "onnxjson optimize digits.onnx -p prune --overwrite-input-shape image:2,1,8,8 -o new.onnx",
+        "`(onnxjson rewrite set-shape .*)`; see",
+    ),
+    "the search for a difference": Mistake(
+        "onnxjson verify exported.onnx digits.onnx --bisect",
+        "write (--locate)",
+        "onnxjson verify exported.onnx digits.onnx \\1",
+    ),
+    "a colon before a file": Mistake(
+        "onnxjson run digits.onnx --input image:image.npy",
+        "write (--input image=image.npy)",
+        "onnxjson run digits.onnx \\1",
+    ),
+    "a size without a name": Mistake(
+        "onnxjson run digits.onnx --dim 4", "write (N=4)", "onnxjson run digits.onnx --dim \\1"
+    ),
+    "a shape without the name of an input": Mistake(
+        "onnxjson run digits.onnx --shape 2,1,8,8", "write (image=2,1,8,8)", "onnxjson run digits.onnx --shape \\1"
+    ),
+    "a tolerance without a dtype": Mistake(
+        "onnxjson verify digits.onnx exported.onnx --tolerance 1e-3",
+        "write (all=1e-3)",
+        "onnxjson verify digits.onnx exported.onnx --tolerance \\1",
+    ),
+    "a tolerance twice": Mistake(
+        "onnxjson verify digits.onnx exported.onnx --tolerance all=1e-3 --tolerance all=0,1e-3",
+        "write (all=)REL,ABS",
+        "onnxjson verify digits.onnx exported.onnx --tolerance \\g<1>1e-3,1e-3",
+    ),
+    "a batch size of other programs": Mistake(
+        "onnxjson bench digits.onnx exported.onnx --batch-size 2",
+        "write (--dim N=2)",
+        "onnxjson bench digits.onnx exported.onnx \\1",
+    ),
+    "an option of another edit": Mistake(
+        "onnxjson rewrite set-batch-size digits.onnx --dim 4 -o new.onnx",
+        "write (--size 4)",
+        "onnxjson rewrite set-batch-size digits.onnx \\1 -o new.onnx",
+    ),
+    "an edit as a command": Mistake(
+        "onnxjson rm-node digits.onnx /activation -o new.onnx", "`(onnxjson rewrite delete-node .*)`; see"
+    ),
+    "an edit as a command, misspelled": Mistake(
+        "onnxjson set-batchsize digits.onnx 4 -o new.onnx", "`(onnxjson rewrite set-batch-size .*)`; see"
+    ),
+    "a node as an option": Mistake("onnxjson show digits.onnx --node /conv", "`(onnxjson show digits.onnx /conv)`"),
+    "a text as a format": Mistake(
+        "onnxjson convert digits.onnx --to text -o new.onnx.json",
+        "write (--to json)",
+        "onnxjson convert digits.onnx \\1 -o new.onnx.json",
+    ),
+    "the other model as an option": Mistake(
+        "onnxjson verify digits.onnx --against exported.onnx", "`(onnxjson verify .*)`; see"
+    ),
     "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show digits.onnx)`"),
 }
 
@@ -292,9 +402,7 @@ PATTERNS = {
         f"{FIND} 'Conv|Gemm'", r"alternatives are in parentheses: (\(Conv\|Gemm\))", f"{FIND} '\\1'"
     ),
     "too few inputs": Mistake(f"{FIND} 'Conv($x)'", r'"(\.\.\.)" matches further inputs', f"{FIND} 'Conv($x, \\1)'"),
-    "a selector for a pattern": Mistake(
-        f"{FIND} op:Softmax", "begins with an operator, such as (Softmax)", f"{FIND} \\1"
-    ),
+    "a selector for a pattern": Mistake(f"{FIND} op:Softmax", "write the pattern (Softmax)", f"{FIND} \\1"),
     "a replacement without $": Mistake(
         f"{REPLACE} 'Gemm(x, $w, $b)' -o new.onnx", r"write (\$x)", f"{REPLACE} 'Gemm(\\1, $w, $b)' -o new.onnx"
     ),
@@ -313,6 +421,9 @@ PATTERNS = {
         "onnxjson show exported.onnx node:3",
         "a node by its position is (@/graph/node/3)",
         "onnxjson show exported.onnx \\1",
+    ),
+    "operators with commas": Mistake(
+        f"{FIND} Conv,Softmax", r"alternatives are in parentheses: \(Conv\|Gemm\)", f"{FIND} '(Conv|Softmax)'"
     ),
     "no match": Mistake(
         "onnxjson rewrite replace-pattern exported.onnx 'Relu($x)' '$x' -o new.onnx",

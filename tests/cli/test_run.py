@@ -101,7 +101,7 @@ def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path
     ("arguments", "code", "said"),
     [
         (["--dim", "M=2"], 65, 'no dynamic dimension "M"; there is N'),
-        (["--dim", "N"], 2, "write NAME=N"),
+        (["--dim", "N"], 2, "write N=4"),
         (["--dim", "N=1,2"], 2, "verify"),
         (["--range", "2:1"], 2, "LOW must not exceed HIGH"),
         (["--input", "none.npy"], 66, "does not exist"),

@@ -7,9 +7,8 @@ import re
 from typing import Final
 
 from onnxjson.editing.catalogue import EDITS
-from onnxjson.editing.declaration import Edit, name_of, summary
+from onnxjson.editing.declaration import Edit, name_of, positional, summary
 from onnxjson.editing.parameters import COMMON, parameters
-from onnxjson.editing.spelling import positional
 from onnxjson.editing.values import plain_value, write_value
 from tests.docs.sessions import ROOT
 

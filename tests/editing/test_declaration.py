@@ -13,7 +13,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.editing import declaration, spelling
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
-from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.declaration import Edit, in_form_order, name_of
 from onnxjson.editing.parameters import Parameter, Role, Shape, parameters
 from onnxjson.editing.script import parse_edit, write_edit, write_script
 from onnxjson.model.errors import ParameterError
@@ -251,7 +251,7 @@ def test_prompt_completes_names_options_and_choices() -> None:
 
 
 def test_form_lists_every_parameter_and_those_without_names_first() -> None:
-    ordered = spelling.in_form_order(Everything)
+    ordered = in_form_order(Everything)
     assert [each.name for each in ordered][:2] == ["text", "value"]
     assert sorted([each.name for each in ordered]) == sorted([each.name for each in parameters(Everything)])
     assert [each.name for each in ordered if each.is_common] == ["expect", "if_any"]

@@ -160,8 +160,8 @@ def removed(place: _Place) -> tuple[Graph, Pattern, tuple[str, ...]] | None:
     ends = [_called(place.refs[at].node) for at in (user, below)]
     # Of two equal nodes in a row, either may be the one that is gone.
     named = (
-        f"{ends[0]}: nothing; the pattern needs {operator}",
-        f"and {ends[1]}: nothing; the pattern needs {operator}",
+        f"{ends[0]}; the pattern needs {operator}",
+        f"and {ends[1]}; the pattern needs {operator}",
         f'"{new}" comes from {ends[1]}; the pattern needs {operator}',
     )
     return replace(place.graph, node=tuple(nodes)), place.pattern, named

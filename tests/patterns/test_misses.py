@@ -55,8 +55,8 @@ def misses(body: str, pattern: str) -> list[Miss]:
     [
         ("d = Div(p, two) m = Sub(d, two) f = Softmax(m)", '"m0" comes from Sub "m0"; the pattern needs Add'),
         ("d = Div(p, two) m = Add(d, two) [extra] e = Relu(m) f = Softmax(e)",
-         'between Add "m0" and Softmax "f0": Relu "extra0"; the pattern has nothing there'),
-        ("m = Add(p, two) f = Softmax(m)", 'between MatMul "scores0" and Add "m0": nothing; the pattern needs Div'),
+         'Relu "extra0" is between Add "m0" and Softmax "f0"; the pattern has no node there'),
+        ("m = Add(p, two) f = Softmax(m)", 'nothing is between MatMul "scores0" and Add "m0"; the pattern needs Div'),
         ("d = Div(p, two) m = Add(d, two) [extra] e = Neg(m) f = Softmax(e)", '"extra0"'),
         ("d = Div(p, z) m = Add(d, two) f = Softmax(m)", '"z" is not a constant; the pattern needs one (?s)'),
     ],
@@ -87,8 +87,8 @@ def test_the_command_says_it_once_with_the_number(tmp_path: Path) -> None:
     lines = run("find", tmp_path / "m.onnx", ATTENTION, "--why").stdout.splitlines()
     assert lines[:3] == [
         "nearest misses",
-        'between MatMul "scores0" and Add "m0": nothing; the pattern needs Div',
-        "    /graph/node/5  MatMul product0  4 of 5 operators, and 1 place like it",
+        'nothing is between MatMul "scores0" and Add "m0"; the pattern needs Div',
+        "    /graph/node/5  MatMul product0  4 of 5 operators found, and 1 place like it",
     ]
 
 
@@ -103,7 +103,7 @@ def test_commutative_inputs_are_paired_so_that_most_fits() -> None:
 def test_a_path_names_the_first_node_that_does_not_fit() -> None:
     body = "p = MatMul(x, w) d = Div(p, two) [extra] e = Where(b, d, two) y = Softmax(e)"
     first, *_ = misses(body, "MatMul -> Div -> Softmax")
-    assert first.reasons == ('between Div "d" and Softmax "y": Where "extra"; the pattern has nothing there',)
+    assert first.reasons == ('Where "extra" is between Div "d" and Softmax "y"; the pattern has no node there',)
     first, *_ = misses("p = MatMul(x, w) d = Mul(p, two) y = Softmax(d)", "MatMul -> Div -> Softmax")
     assert first.reasons == ('"d" comes from Mul "d"; the pattern needs Div',)
 
@@ -112,7 +112,7 @@ def test_a_missing_last_operator_is_named_at_its_place() -> None:
     first, *_ = misses("p = MatMul(x, w) d = Div(p, two) y = Tanh(d)", "Softmax(Div(MatMul($x, ?w), ?s))")
     assert first.reasons == ('Tanh "y": the pattern needs Softmax here',)
     first, *_ = misses("p = MatMul(x, w) y = Div(p, two)", "Softmax(Div(MatMul($x, ?w), ?s))")
-    assert first.reasons == ('after Div "y": nothing; the pattern needs Softmax',)
+    assert first.reasons == ('nothing is after Div "y"; the pattern needs Softmax',)
 
 
 def test_nothing_is_near_when_only_one_of_many_operators_is_there() -> None:

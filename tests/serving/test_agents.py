@@ -146,7 +146,10 @@ def test_a_session_over_standard_input_and_output(path: Path) -> None:
 
 def test_costs_and_causes_of_differences(path: Path) -> None:
     words, cost = call("cost", model=str(path), dims={"N": 2})
-    assert (words, cost["nodes"][0]["operator"]) == ("Cost of the model; of 5 nodes those with the most MACs.", "Conv")
+    assert (words, cost["nodes"][0]["operator"]) == (
+        "Cost of the model. The list has 5 of 5 nodes, those with the most MACs.",
+        "Conv",
+    )
     other = path.with_name("other.onnx")
     edit = onnxjson.edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.9)
     onnxjson.save(onnxjson.load(path).rewrite(edit), other)

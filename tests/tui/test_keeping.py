@@ -578,7 +578,7 @@ def test_steps_that_are_no_edits_are_patches_in_files_of_their_own(path: Path, t
         await changed(bench)
         await bench.press(":")
         await bench.type(f"export {tmp_path / 'e.json'}")
-        assert "apply with each of them, in this order" in said(bench)
+        assert "apply them in this order with onnxjson apply" in said(bench)
         assert not (tmp_path / "e.json").exists()
         exported: list[Any] = [onnxjson.Patch.load(tmp_path / "e-1.json"), Script.load(tmp_path / "e-2.json")]
         assert onnxjson.apply(onnxjson.load(path), exported) == session.model
@@ -593,7 +593,7 @@ def test_edits_that_no_journal_keeps_say_so_in_full(tmp_path: Path, monkeypatch:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no folder"))
         await changed(bench)
         assert "EDITS ARE NOT KEPT" in bench.lines[0]
-        assert "lost unless you save" in bench.footer
+        assert "save, or it is lost" in bench.footer
         assert "no journal can be kept" in " ".join(bench.footer.split())
 
     run(saved(tmp_path / "m.onnx"), flow)

@@ -212,10 +212,13 @@ class Tokenizer:
             self.report(start, "wrong-comment", f"`{mark}` does not begin a comment", hint)
             return None
         if not _BYTE_THAT_IS_NO_UTF8.match(character):
-            hint = f"write `{_MEANT[character]}`" if character in _MEANT else ""
+            mark = _MEANT.get(character, "")
+            hint = "write a list in `[` and `]`" if character in "()" else f"write `{mark}`" if mark else ""
             if not character.isprintable() or character.isspace():
                 hint = "delete it, or write a space"
             self.report(start, "bad-character", f"`{visible(character)}` does not belong here", hint)
+            if mark:
+                return Token(mark, start, start + 1)
         return None
 
     def _broken_string(self, start: int) -> Token:

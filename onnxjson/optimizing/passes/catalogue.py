@@ -21,11 +21,12 @@ import msgspec
 from onnxjson.editing import spelling as edit_spelling
 from onnxjson.editing.catalogue import NAMES as EDITS
 from onnxjson.editing.catalogue import edit_meant
-from onnxjson.editing.declaration import AnyDeclared, Declared, name_of, non_default_parameters, summary
+from onnxjson.editing.declaration import AnyDeclared, Declared, name_of, non_default_parameters, positional, summary
 from onnxjson.editing.parameters import COMMON, Parameter, Shape, parameters
 from onnxjson.editing.values import ValueMistakeError, plain_value, write_value
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
+from onnxjson.model.foreign_words import meant
 from onnxjson.optimizing.passes import user
 from onnxjson.optimizing.passes.declaration import Pass, near
 from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
@@ -57,22 +58,6 @@ _JSON_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.
 _CLOSING: Final = {"[": "]", "{": "}"}
 _TEXTS: Final = ("text", "choice", "size")
 """Forms of parameters that are a text."""
-
-
-_MEANT: Final = {
-    "float16": "fp16 half to-fp16 convert-fp16 to-float16 float16-conversion",
-    "mixed-precision": "amp mixed auto-mixed-precision",
-    "quantize-dynamic": "int8 uint8 quant quantise quantized dynamic-quantization",
-    "quantize-static": "qdq static-quantization calibrate ptq",
-    "quantize-weights": "int4 uint4 matmulnbits",
-    "onnxsim": "simplify simplifier sim fuse fold onnx-simplifier onnx_simplifier fold-constants constant-folding",
-    "onnxslim": "slim onnx-slim",
-    "onnxoptimizer": "onnx-optimizer optimizer",
-    "onnxscript": "onnx-script rewriter",
-    "onnxruntime": "ort onnx-runtime runtime basic extended",
-    "transformers": "gelu attention layernorm layer-norm bert gpt2 fuse-attention fuse-gelu fuse-layernorm",
-}
-"""Passes by words for them in other programs."""
 
 
 class Option(NamedTuple):
@@ -179,6 +164,9 @@ def _parse(head: str, inside: str) -> Pass:
         return _of_catalogue(NAMES[name], part if colon else None, inside)
     if head in EDITS:
         return user.edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
+    if name in EDITS and (places := positional(EDITS[name])):
+        spelled = _with_missing(EDITS[name], {places[0].name: [part]} | _texts(EDITS[name], inside))
+        raise ParameterError(f"{visible(head)} is not a pass; write {visible(spelled, None)}")
     if head.endswith(".py"):
         return user.user_pass(head, _free_options(head, inside))
     if head.endswith(".json"):
@@ -192,8 +180,8 @@ def _parse(head: str, inside: str) -> Pass:
     several = [pass_meant(each) or edit_meant(each) for each in head.split(",")]
     if len(several) > 1 and all(several):
         hint = f"write -p {' -p '.join(several)}"
-    elif meant := pass_meant(head) or edit_meant(head):
-        hint = f'did you mean "{meant}"?'
+    elif other := pass_meant(head) or edit_meant(head):
+        hint = f'did you mean "{other}"?'
     else:
         hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
     raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
@@ -209,8 +197,19 @@ def quote_the_braces(word: str) -> str:
 
 def pass_meant(word: str) -> str:
     """Return the pass other than an edit that a word names, its own name or one of other programs; "" if none."""
-    names = [word] if word in NAMES else [name for name, words in _MEANT.items() if word.lower() in words.split()]
+    names = [word] if word in NAMES else meant("pass", word)
     return names[0] if names else word if word in all_names() and word not in EDITS else ""
+
+
+def option_of_pass(spelled: str, name: str, value: str) -> str:
+    """Return the text of a pass, such as ``float16``, with one more option, if it has it; else ""."""
+    head, _, inside = spelled.removesuffix("}").partition("{")
+    kind = NAMES.get(head.partition(":")[0]) or EDITS.get(head)
+    name = name.replace("-", "_")
+    if kind is None or name not in [each.name for each in parameters(kind)]:
+        return ""
+    members = ",".join([*[inside] * bool(inside), f"{name}={value or 'true'}"])
+    return f"{head}{{{members}}}"
 
 
 def all_names() -> list[str]:
@@ -234,12 +233,18 @@ def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
 
 
 def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclared:
-    owner = name_of(kind)
-    for parameter in parameters(kind):
-        if parameter.required and parameter.name not in texts:
-            described = f" ({parameter.description.rstrip('.')})" if parameter.description else ""
-            raise ParameterError(f"{owner} needs {parameter.name}{described}: write '{owner}{{{parameter.name}=...}}'")
+    missing = [each for each in parameters(kind) if each.required and each.name not in texts]
+    if missing:
+        needed = ", ".join([f"{each.name} ({each.description.rstrip('.')})" for each in missing])
+        raise ParameterError(f"{name_of(kind)} needs {needed}: write {visible(_with_missing(kind, texts), None)}")
     return edit_spelling.build(kind, texts, ())
+
+
+def _with_missing(kind: type[Declared], texts: Mapping[str, list[str]]) -> str:
+    """Return the text of a pass in quotes, with a place for each required parameter that `texts` lacks."""
+    members = [f"{name}={','.join(values)}" for name, values in texts.items()]
+    members += [f"{each.name}=..." for each in parameters(kind) if each.required and each.name not in texts]
+    return f"'{name_of(kind)}{{{','.join(members)}}}'"
 
 
 def _free_options(head: str, inside: str) -> dict[str, Any]:

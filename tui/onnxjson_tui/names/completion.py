@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.catalogue import NAMES
-from onnxjson.editing.declaration import summary
+from onnxjson.editing.declaration import positional, summary
 from onnxjson.editing.parameters import Parameter
-from onnxjson.editing.spelling import candidates, expected, option_of, positional, scan
+from onnxjson.editing.spelling import candidates, expected, option_of, scan
 from onnxjson.model.display import visible
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError

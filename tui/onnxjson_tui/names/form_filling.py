@@ -6,9 +6,9 @@ from math import prod
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
-from onnxjson.editing.declaration import Edit, name_of, paragraphs
+from onnxjson.editing.declaration import Edit, in_form_order, name_of, paragraphs
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
-from onnxjson.editing.spelling import build, in_form_order, json_or_text, parse_value, spell_value
+from onnxjson.editing.spelling import build, json_or_text, parse_value, spell_value
 from onnxjson.editing.type_correction import Flow
 from onnxjson.editing.values import ValueMistakeError, attribute_values, record_value, write_value
 from onnxjson.model.constants import Constant, find_constant

@@ -358,7 +358,7 @@ class FormScreen(Dialog[Preview | None]):
             preview = await self._preview(filling)
         except BrokenNodesError as error:
             self._refused = filling.texts
-            self._complain(f"! {error}; enter makes it in spite of that", "")
+            self._complain(f"! {error}; enter makes the change anyway", "")
             return
         except (OnnxJsonError, OSError) as error:
             self._complain(str(error), "")

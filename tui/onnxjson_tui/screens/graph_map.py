@@ -39,7 +39,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
 
     KEYS = (
         screen_key(("enter",), "open the box, the graph of a node, or the nodes around a node", "_open", "open"),
-        screen_key(("backspace", "-"), "back to the box around", "_leave", "back"),
+        screen_key(("backspace", "-"), "back to the enclosing box", "_leave", "back"),
         screen_key(("h", "left"), "box to the left", lambda screen, _: screen.move(-1, 0)),
         screen_key(("l", "right"), "box to the right", lambda screen, _: screen.move(1, 0)),
         screen_key(("j", "down"), "box below", lambda screen, _: screen.move(0, 1)),
@@ -176,7 +176,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def _open(self, arguments: Arguments) -> None:
         part = self._part
         if part is None or self._drawn is None:
-            self.say("this is a value from outside, or to it")
+            self.say("this value comes from outside the box, or leaves it")
         elif part.size > 1:
             self._draw((*self._drawn.path, part), part.first)
         elif any([child.owner == (self._ref.scope, part.first) for child in self._ref.scope.children]):

@@ -101,7 +101,7 @@ async def _confirm_broken(workbench: Workbench) -> bool:
     if "error" not in note:
         return True
     answers = [("s", "stay", "stay"), ("O", "save it anyway", "save")]
-    text = paragraphs("An edit that breaks nodes was made, and they are not corrected. f5 lists them.")
+    text = paragraphs("An edit broke nodes, and you have not corrected them. f5 lists them.")
     return await workbench.confirm(f"The model has {note}", answers, lines=text) == "save"
 
 
@@ -266,7 +266,7 @@ async def write_changes(
     tone: Tone = "changed" if left_out else "good"
     if len(paths) > 1:
         names = f"{paths[0]} to {paths[-1].name}"
-        workbench.say(f"{names}: onnxjson apply with each of them, in this order, repeats the steps{left}", tone)
+        workbench.say(f"{names}: to repeat the steps, apply them in this order with onnxjson apply{left}", tone)
         return
     only = changes[0]
     what = counted(len(only.edits), "edit") if isinstance(only, Script) else "a patch"

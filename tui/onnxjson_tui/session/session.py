@@ -39,9 +39,7 @@ from onnxjson_tui.session.presence import Presence
 from onnxjson_tui.session.recording import Base
 from onnxjson_tui.session.recovery import Abandoned, Replay, abandoned
 
-_REVERTS_OTHERS: Final = (
-    "the file contains changes of another program that the model no longer has: the merge was undone"
-)
+_REVERTS_OTHERS: Final = "the merge was undone, so the model lacks changes of another program that the file has"
 
 
 class Session(EditedModel):

@@ -262,7 +262,7 @@ class Workbench(GraphScreen):
             self.nodes.refresh()
         if flow.complaints and self.prompt.is_asking and self._message[1] != "bad":
             reason = next(iter(flow.complaints.values()))
-            self.say(f"it would break a node: {reason}; enter twice makes it in spite of that", "bad", keep=False)
+            self.say(f"it would break a node: {reason}; press enter twice to make the change anyway", "bad", keep=False)
 
     async def agree(self, preview: Preview) -> bool:
         """Show the diff of a change, and ask whether to make it."""
@@ -303,7 +303,7 @@ class Workbench(GraphScreen):
         places = f"  ({counted(preview.matches, 'place')})" if preview.matches > 1 else ""
         message = f"{changed.step.title}{places}{'  (' + notes + ')' if notes else ''}"
         trouble = visible(self.session.trouble)
-        self.say(f"lost unless you save: {message}; {trouble}" if trouble else message, "bad" if trouble else "good")
+        self.say(f"{message}; save, or it is lost: {trouble}" if trouble else message, "bad" if trouble else "good")
         return changed
 
     def check_broken(self) -> None:
@@ -378,7 +378,7 @@ class Workbench(GraphScreen):
     # Prompt
 
     def _refuse_lines(self, count: int) -> None:
-        self.say(f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad")
+        self.say(f"not pasted: this field takes one line, not {count:,}; forms (a) and E take several", "bad")
 
     def _prompt_shown(self, is_shown: bool) -> None:
         lists = (self.drawer.lines,) if self.drawer.is_open else (self.nodes, self.inspector)

@@ -144,7 +144,7 @@ def _edit(workbench: Workbench, line: str, again: Callable[[BaseException], None
     def refused(error: BaseException) -> None:
         if isinstance(error, BrokenNodesError):
             workbench.refused = line
-            error = EditError(f"! {error}; enter makes it in spite of that")
+            error = EditError(f"! {error}; enter makes the change anyway")
         again(error)
 
     if field is None:

@@ -170,7 +170,7 @@ async def ask_and_make(workbench: Workbench, mark: str, text: str, edit: Callabl
             return
         except BrokenNodesError as error:
             text = refused = answer
-            options = {**options, "hint": f"! {error}; enter makes it in spite of that", "is_bad": True}
+            options = {**options, "hint": f"! {error}; enter makes the change anyway", "is_bad": True}
 
 
 def _preview(workbench: Workbench, edit: Edit, force: bool) -> Preview:

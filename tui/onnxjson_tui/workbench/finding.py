@@ -383,8 +383,8 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "change-alike", "change the others alike", ("g a",), _change_alike, "Find", changes=True,
-        help="After f or g f has listed the matches of a pattern, and one of them was edited in any way: shows the "
-        "change of all selected matches, or of all others, and makes it.",
+        help="First list the matches of a pattern with f or g f, and edit one of them. This shows the same change of "
+        "all selected matches, or of all others, and makes it.",
     ),
     Action(
         "escape", "cancel, leave, clear", ("escape",), _give_up, "Find",

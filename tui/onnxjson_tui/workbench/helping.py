@@ -57,7 +57,7 @@ _BORDER: Final = 5  # columns of a text screen around the text
 
 _FIRST: Final = """\
 The model is on one page: z and enter unfold a line to its nodes, Z lists all nodes. Types in a quiet colour are
-inferred. Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves; enter again makes one that breaks a node.
+inferred. Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves; one that breaks a node needs enter again.
 A number before a key is a count or a place: 25j, 120G, 2gd for in[2]. After : edits are typed as on the command line,
 . is this node and % the selection; tab completes. Before the number * is selected, ! has a problem; after it ~ is
 changed, + new. Lanes: a full circle makes a value with a lane, the heavy one is of this node.

@@ -274,7 +274,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "compare", "compare", ("c",), compare, "See", argument="[PATH|REV:PATH]", footer="compare",
-        help="With the saved model; without changes, or with a second c, with another file or a revision.",
+        help="With the saved model. If nothing changed, or if you press c again, with another file or a revision.",
     ),
     Action(
         "run-pass", "run a pass", ("p",), _run_pass, "See", footer="pass", argument="[PASS]",

@@ -246,6 +246,6 @@ def _shape(scope: Scope, name: str) -> str:
 ACTIONS: Final = (
     Action(
         "interface", "inputs and outputs", ("i",), _interface, "Edit",
-        help="Their shapes, the batch size, other ones.",
+        help="Edits their shapes and the batch size, and adds inputs and outputs.",
     ),
 )  # fmt: skip

@@ -205,8 +205,9 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "numbers", "run and measure", ("g n",), _numbers, "See", footer="run",
         argument="[costs|saved|against=PATH|NAME=FILE|NAME=SIZE]",
-        help="Time, min, max, mean and NaN of each node, on random inputs or files. saved, or against=PATH, adds the "
-        "difference to another model and goes to the first node that differs; costs counts multiplications instead.",
+        help="Runs the model on random inputs or files, and shows time, min, max, mean and NaN of each node. saved, or "
+        "against=PATH, adds the difference to another model and goes to the first node that differs; costs counts "
+        "multiplications instead.",
     ),
     Action(
         "map", "map of the graph", ("M",), _map, "Graph", footer="map",

@@ -285,7 +285,7 @@ async def copy(workbench: Workbench, arguments: Arguments) -> None:
 
 SELECTING: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "select", "select, or no longer", ("v",), _toggle, "Edit", argument="[all|SELECTOR]",
+        "select", "select or deselect", ("v",), _toggle, "Edit", argument="[all|SELECTOR]",
         help=":select all selects all listed nodes, :select op:Conv what a selector finds; esc selects nothing.",
     ),
     Action("select-range", "select from the last one", ("V",), _select_range, "Edit"),

@@ -35,8 +35,8 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "open-row", "open, or go there", ("enter", "g s"),
         by_pane(enter, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
-        help="Unfolds a line; enters a graph of the node or its function, else its fields; elsewhere what the row "
-        "leads to.",
+        help="Unfolds a line; enters the graph or the function of a node, else its fields; elsewhere goes where the "
+        "row leads.",
     ),
     Action(
         "edit", "edit", ("e",), by_pane(to_inspector, inspector=_writing(edit_entry), drawer=_writing(edit_tensor)),

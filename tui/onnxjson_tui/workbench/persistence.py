@@ -89,7 +89,7 @@ def _unsaved(workbench: Workbench) -> list[Line]:
     made = history.made
     since = made[history.saved :] if history.saved is not None and history.saved < len(made) else made
     if not since:
-        return [(Span("Saved steps are undone.", "quiet"),)]
+        return [(Span("You undid steps that are saved.", "quiet"),)]
     lines: list[Line] = []
     if len(since) > _SHOWN:
         lines.append((Span(f"{counted(len(since) - _SHOWN, 'step')} before these:", "quiet"),))
@@ -135,7 +135,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action("redo", "redo a step", ("ctrl+r",), _redo, "Edit", changes=True),
     Action(
         "save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]",
-        help=":save PATH saves under another name, whose extension determines the form.",
+        help=":save PATH saves under another name; its ending chooses the format.",
     ),
     Action("open", "open another file", ("ctrl+l",), _open_other, "Keep", argument="[PATH]"),
     Action(
@@ -145,6 +145,6 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action("suspend", "to the shell, until fg", ("ctrl+z",), _suspend, "Keep"),
     Action(
         "quit", "quit", ("q", "ctrl+q"), _leave, "Keep", footer="quit", argument="[save|discard]",
-        help="Asks if changes are not saved, unless it is :quit save or :quit discard.",
+        help="Asks about unsaved changes; :quit save and :quit discard do not ask.",
     ),
 )  # fmt: skip
