@@ -279,3 +279,33 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
     )
     weights = f"{QUANTIZED}, int64[3] sides = {{1, 4, 1}}, uint8[4,6,3] k = {{{', '.join(['1'] * 72)}}}"
     assert (lines(text, weights) == ["out = Conv(x, 3, out=4, pad=0, q8, act=relu)"]) == is_block
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (
+            "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 1>(a, b)",
+            "Roll(x, axis 1 by -2)",
+        ),
+        (
+            "a = Slice(x, back, far, at) b = Slice(x, none, back, at) out = Concat<axis = 1>(a, b)",
+            "Roll(x, axis 1 by 2)",
+        ),
+        (
+            "a = Slice(x, one, far, at) b = Slice(x, none, back, at) out = Concat<axis = 1>(a, b)",
+            "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :-2), axis=1)",
+        ),
+        (
+            "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 2>(a, b)",
+            "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :2), axis=2)",
+        ),
+        (
+            "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 1>(b, a)",
+            "Concat(Slice(x, axis 1 :2), Slice(x, axis 1 2:), axis=1)",
+        ),
+    ],
+)
+def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) -> None:
+    weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
+    assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
