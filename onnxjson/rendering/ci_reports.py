@@ -34,8 +34,8 @@ _RULES: Final = {rule.code: rule for rule in RULES}
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
 """Marks in a page, from fonts without pictures."""
 
-IN_ROW: Final = 2
-"""Number of changes in the row of a model."""
+_IN_ROW: Final = 2
+"""Number of changes in the row of a model, before the line that counts the others."""
 
 _OVERVIEW: Final = ("nodes", "parameters", "weights", "MACs", "peak", "findings")
 
@@ -200,13 +200,18 @@ def columns_of(judged: Judged | None) -> Sequence[str]:
 
 def row_words(model: ModelResult, changes: Sequence[Words]) -> list[Words]:
     """Return the status of a model unless it is changed, its first changes, and the number of the others."""
-    shown = list(changes[:IN_ROW])
-    if len(changes) > IN_ROW:
-        shown.append((Part(f"and {len(changes) - IN_ROW:,} more, below"),))
+    shown = list(changes[: in_row(changes)])
+    if len(changes) > len(shown):
+        shown.append((Part(f"and {len(changes) - len(shown):,} more, below"),))
     if model.status != "changed":
         return [(Part(model.status),), *shown]
     is_compared = model.before is not None and model.after is not None
     return shown or [(Part("nothing that the model has, only its file" if is_compared else "not compared"),)]
+
+
+def in_row(changes: Sequence[Words]) -> int:
+    """Return the number of changes in the row of a model: all where the others would be one."""
+    return _IN_ROW if len(changes) > _IN_ROW + 1 else len(changes)
 
 
 def by_severity(found: Iterable[Finding]) -> list[Finding]:
