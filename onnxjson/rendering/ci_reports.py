@@ -20,7 +20,7 @@ from onnxjson.checking.catalogue import RULES, family_of
 from onnxjson.checking.judging import COMPATIBLE, FORMAT, GateResult, Judged, ModelResult
 from onnxjson.checking.linting import Rule
 from onnxjson.checking.policy import NUMBERS, Verdict
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.change_words import Part, Words
 from onnxjson.rendering.cost_text import amount, cost_totals, problems, short_text
@@ -36,6 +36,9 @@ _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "�
 
 _IN_ROW: Final = 2
 """Number of changes in the row of a model, before the line that counts the others."""
+
+_LONGEST_AMOUNT: Final = 24
+"""Characters of an amount in a cell of the page."""
 
 _OVERVIEW: Final = ("nodes", "parameters", "weights", "MACs", "peak", "findings")
 
@@ -256,9 +259,15 @@ def _page_outputs(model: ModelResult) -> str:
 
 def _page_row(model: ModelResult) -> list[str]:
     return [
-        *map(page_number, _numbers(model, page_text)),
+        *map(page_number, _numbers(model, _page_amount)),
         page_number(f"{len(model.findings):,}", differs=not model.passes),
     ]
+
+
+def _page_amount(text: str) -> str:
+    """Return an amount that is not broken into lines; names of sizes can be long."""
+    short = text if len(text) <= _LONGEST_AMOUNT else text[:_LONGEST_AMOUNT] + ELLIPSIS
+    return page_text(short).replace(" ", "&nbsp;")
 
 
 def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:
