@@ -136,20 +136,19 @@ def _reason(stderr: str) -> str:
 
 def _run(revision: str, words: Sequence[str]) -> Outcome:
     """Run a command line in this process; the word `revision`, if it is not empty, names a model in git."""
-    from onnxjson.cli import failures
+    from onnxjson.cli import failures, paths
     from onnxjson.cli.group import onnxjson
     from onnxjson.git.repository import open_revision
     from onnxjson.storage import remote
 
     stdout, stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))
-    code, place = 0, ""
+    code = 0
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(stdout))
         stack.enter_context(redirect_stderr(stderr))
         try:
             if revision:
-                place = str(stack.enter_context(open_revision(revision)).path)
-            words = [place if word == revision else word for word in words]
+                paths.OPENED[revision] = stack.enter_context(open_revision(revision)).path
             if words[0] == FINGERPRINT:
                 _print_fingerprint(words[-1])
             else:
@@ -160,11 +159,10 @@ def _run(revision: str, words: Sequence[str]) -> Outcome:
             code = failures.report_failure(error)
     size = next((size for _, _, size in remote.read_so_far()), None)
     remote.forget()
-    texts = []
+    paths.OPENED.clear()
     for stream in (stdout, stderr):
         stream.flush()
-        text = stream.buffer.getvalue().decode("utf-8", "replace")
-        texts.append(text.replace(place, revision) if place else text)
+    texts = [stream.buffer.getvalue().decode("utf-8", "replace") for stream in (stdout, stderr)]
     return Outcome(code=code, stdout=texts[0], stderr=texts[1], bytes=size)
 
 

@@ -25,6 +25,9 @@ _HARMLESS: Final = re.compile(r"[A-Za-z0-9_./,-]+")
 
 _MOST: Final = 200
 
+OPENED: Final[dict[str, Path]] = {}
+"""By their words, models at revisions that stay open while several commands run."""
+
 
 def stem(name: str) -> str:
     """The name of a model file without its ending."""
@@ -32,9 +35,9 @@ def stem(name: str) -> str:
 
 
 def path_of(word: str) -> Path:
-    """The path for a word of the command line: a file, or the local copy of a URL."""
+    """The path for a word of the command line: a file, the local copy of a URL, or of a model that is open."""
     if "://" not in word:
-        return Path(word)
+        return OPENED.get(word) or Path(word)
     from onnxjson.storage import remote
 
     return remote.path_of(word)
@@ -49,7 +52,7 @@ class FilePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("an empty string does not name a file", param, ctx)
-        if isinstance(value, str) and "://" in value:
+        if isinstance(value, str) and ("://" in value or value in OPENED):
             return path_of(value)
         return super().convert(value, param, ctx)
 

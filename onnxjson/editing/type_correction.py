@@ -12,15 +12,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.editing.type_relations import (
-    Difference,
-    dims_of,
-    first_followers,
-    names_of_dims,
-    results,
-    with_names,
-    with_type,
-)
+from onnxjson.editing.type_differences import Difference, first_followers, results
+from onnxjson.editing.type_relations import dims_of, names_of_dims, with_names, with_type
 from onnxjson.editing.type_steps import ModelTypes, Step
 from onnxjson.model.dataflow import consumes_any
 from onnxjson.model.display import visible, whole_texts

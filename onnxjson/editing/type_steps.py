@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.partial_inference import InferredPart, Sizes, complaint
+from onnxjson.editing.type_differences import Difference
 from onnxjson.editing.type_relations import (
-    Difference,
     dims_of,
     has_sizes,
     is_complete,

@@ -12,20 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from onnxjson.git import revisions
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.git.revisions import is_revision_spec
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
+from onnxjson.model.errors import FileError, MissingInputError, UntrustedError
 from onnxjson.model.payloads import Digest
 from onnxjson.model.walking import tensors_of
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import files, weights
 from onnxjson.storage.external import location_parts
-from onnxjson.storage.identity import sha256_of
+from onnxjson.storage.identity import called, sha256_of
 from onnxjson.storage.named_files import locations
 
 __all__ = ["Checkout", "is_revision_spec", "open_revision"]
@@ -68,9 +66,6 @@ def open_revision(spec: str, folder: Path | None = None) -> Iterator[Checkout]:
         private.mkdir(0o700)
         try:
             yield _Revision(parsed, folder or Path.cwd()).check_out(private)
-        except OnnxJsonError as error:
-            _with_user_name(error, private, spec)
-            raise
         except CommandError as error:
             raise FileError(f"git cannot read {visible(spec, None)}: {error}") from error
 
@@ -125,7 +120,7 @@ class _Revision:
             raise self._missing_path()
         if not entry.is_file:
             raise MissingInputError(f"{self._shown} is {entry.kind}; name a file")
-        place = private / _file_name(self._spec.path)
+        place = called(private / _file_name(self._spec.path), self._spec.text)
         problem = self._write(entry, place)
         if problem is not None:
             raise MissingInputError(f"{self._shown} {problem}")
@@ -215,29 +210,6 @@ def _bound(loaded: files.Loaded, private: Path) -> files.Loaded:
         return loaded._replace(model=weights.bind(loaded.model, folder=private))
     except (MissingInputError, UntrustedError):
         return loaded
-
-
-def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
-    """Replace the names of temporary files in an error by the name that the user wrote."""
-    shown = visible(spec, None)
-    model, folder = visible(str(private / _file_name(spec)), None), visible(f"{private}{os.sep}", None)
-
-    def renamed(text: str) -> str:
-        return text.replace(model, shown).replace(folder, "")
-
-    error.args = tuple(renamed(each) if isinstance(each, str) else each for each in error.args)
-    error.places = tuple(map(renamed, error.places))
-    error.hint = renamed(error.hint)
-    if isinstance(error, DecodeError | EncodeError):
-        error.findings = tuple(
-            msgspec.structs.replace(
-                finding,
-                message=renamed(finding.message),
-                hint=renamed(finding.hint),
-                file=spec if finding.file else "",
-            )
-            for finding in error.findings
-        )
 
 
 def _file_name(spec: str) -> str:

@@ -6,33 +6,28 @@ are the usual ones. Else its operands are queries, keys and values as the produc
 """
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
+from onnxjson.outline.heads import (
+    PARTS,
+    RESHAPES,
+    TURNS,
+    Way,
+    is_layout,
+    is_plain,
+    is_usual,
+    order_of,
+    split_axis,
+    to_join,
+)
 from onnxjson.outline.rows import is_matrix
+from onnxjson.outline.scales import scaled
 from onnxjson.outline.units import Unit, Units, called
 
-_RESHAPES: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _SPLITS: Final = frozenset({"Split", "Gather", "Slice"})
 _NORMS: Final = frozenset({"RMSNorm", "LayerNorm"})
-_HEADS: Final = (0, 2, 1, 3)
-_MERGES: Final = {_HEADS: (_HEADS,), (1, 0, 2): ((1, 0, 2), (2, 0, 1, 3))}
-"""By the order of a Transpose after the split into heads, those that put the heads back beside their sizes.
-
-The second is that of sequences whose steps come before the batch.
-"""
-
-_TURNED: Final = {_HEADS: ((0, 2, 3, 1),), (1, 0, 2): ((1, 2, 0), (1, 2, 3, 0))}
-"""The same orders with steps and sizes exchanged, as keys need them."""
-
-_TURNS: Final = ((0, 1, 3, 2), (0, 2, 1))
-"""Orders that exchange steps and sizes alone."""
-
-_PARTS: Final = 5
-"""Axes of a value that has queries, keys and values along one of them, or heads in groups."""
-
 _TOLERANCE: Final = 1e-3
 
 _STEPS: Final = 12
@@ -84,62 +79,6 @@ def merge_conditions(graph: Units) -> None:
         graph.users[unit.operands[0]].remove(number)
 
 
-@dataclass
-class _Way:
-    """What is between a product and the value that its operand is computed from."""
-
-    source: str
-    inside: list[int] = field(default_factory=list)
-    orders: list[tuple[int, ...]] = field(default_factory=list)
-    """Those of the Transposes, the nearest to the product first."""
-    sizes: Sequence[str] = ()
-    """Those of the split into heads."""
-    count: str = ""
-    """The number of heads among them."""
-    is_split: bool = False
-    has_layout: bool = False
-    is_grouped: bool = False
-    """Whether heads are repeated for groups of queries."""
-    scale: float = 1.0
-    rotation: str = ""
-    """The rotation and its keywords, if there is one."""
-    angles: tuple[str, ...] = ()
-    """The cosines and sines of a rotation, if they depend on data."""
-    norm: str = ""
-    marks: tuple[tuple[str, str], ...] = ()
-    """The keywords of the projection."""
-
-    @property
-    def heads(self) -> str:
-        """The number of heads; "" if nothing is split, "..." if it is not known."""
-        return "" if not self.is_split else self.count if self.count.isdigit() else "..."
-
-    def add(self, graph: Units, unit: Unit, axis: int | None) -> int | None:
-        """Add layout before that which is known; return the axis along which its operand is split."""
-        order = _order(unit)
-        if order and axis is not None and len(order) == _PARTS:
-            split = order[axis]
-            dims = graph.flow.dims(unit.operands[0]) or [None] * len(order)
-            moved = [each for place, each in enumerate(order) if place != axis and dims[each] != 1]
-            order = tuple([each - (each > split) for place, each in enumerate(order) if place != axis])
-            order = () if moved == sorted(moved) else order
-            axis = split
-        self.orders += [order] if order else []
-        self.has_layout |= unit.head in _RESHAPES
-        if axis is not None and unit.head in ("Squeeze", "Unsqueeze"):
-            before = re.fullmatch(r"\[(\d+)\]", dict(unit.keywords).get("axes", ""))
-            axis += (int(before[1]) <= axis) * (1 if unit.head == "Squeeze" else -1) if before else 0
-        if unit.head == "Reshape":
-            sizes = unit.keywords[0][1].strip("[]").split(",")
-            if axis is not None and sizes[axis : axis + 1] == ["3"]:
-                del sizes[axis]
-            self.is_split = True
-            if len(sizes) == 4 and (not self.sizes or self.orders):
-                self.sizes = sizes
-                self.count = sizes[2 if self.orders and self.orders[-1][1:2] == (2,) else 1]
-        return axis
-
-
 class _Attention:
     """One attention, grown from its Softmax."""
 
@@ -170,14 +109,14 @@ class _Attention:
         query, key = units[way[-1][0]].operands
         size = self._size(query, -1)
         ways = self._projected([self._way(query, 0), self._way(key, 1), self._way(values, 2)])
-        if self._is_joined(ways, merge) and _is_usual(ways, [each for at in merge if (each := _order(units[at]))]):
+        if self._is_joined(ways, merge) and is_usual(ways, [each for at in merge if (each := order_of(units[at]))]):
             self._take(ways, size)
             self.inside.update(merge)
             self.last = merge[-1]
-        elif _is_plain(ways):
+        elif is_plain(ways):
             self._take(ways, size)
-        elif (number := self._before(key)) >= 0 and _order(units[number]) in _TURNS:
-            self._take([_Way(query), _Way(units[number].operands[0], [number]), _Way(values)], size)
+        elif (number := self._before(key)) >= 0 and order_of(units[number]) in TURNS:
+            self._take([Way(query), Way(units[number].operands[0], [number]), Way(values)], size)
         return bool(self._operands)
 
     def _before(self, name: str, uses: int = 1) -> int:
@@ -198,14 +137,14 @@ class _Attention:
             if not values and unit.head == "@" and not self._graph.flow.is_weight(unit.operands[1]):
                 values = unit.operands[1]
                 self.last = number
-            elif not (_is_layout(unit) if values else _keeps_scores(self._graph, unit)):
+            elif not (is_layout(unit) if values else _keeps_scores(self._graph, unit)):
                 break
             if values and number != self.last:
                 merge.append(number)
             else:
                 self.inside.add(number)
             name = unit.outputs[0]
-        return values, _to_join(self._graph, merge)
+        return values, to_join(self._graph, merge)
 
     def _up(self, name: str, steps: int) -> list[tuple[int, str]] | None:
         """The units from scores back to their product, over scales and masks, each with the scores before it.
@@ -219,7 +158,7 @@ class _Attention:
         if unit.head == "@":
             return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
         names: tuple[str, ...] = ()
-        if (factor := _factor(self._graph, unit)) is not None:
+        if (factor := scaled(self._graph, unit)) is not None:
             names = factor[:1]
         elif unit.head in ("Max", "Clip", "Tanh") or _keeps_scores(self._graph, unit):
             names = unit.operands[:1]
@@ -234,7 +173,7 @@ class _Attention:
         Scales come first, then a bound, then masks.
         """
         graph = self._graph
-        if (factor := _factor(graph, unit)) is not None:
+        if (factor := scaled(graph, unit)) is not None:
             if self._bound is not None and self._bound[0] == "softcap" and not self._masks:
                 self._bound = "softcap", f"{float(self._bound[1]) * factor[1]:.6g}"
                 return True
@@ -272,19 +211,19 @@ class _Attention:
         dims = self._graph.flow.dims(name) or ()
         return "" if len(dims) < -axis or dims[axis] is None else str(dims[axis])
 
-    def _way(self, name: str, place: int, uses: int = 1, axis: int | None = None) -> _Way:
+    def _way(self, name: str, place: int, uses: int = 1, axis: int | None = None) -> Way:
         """Go back from a product over layout and, for queries and keys, scales, rotations and norms of single heads.
 
         With `axis`, the value is split along it into queries, keys and values.
         """
-        way = _Way(name)
+        way = Way(name)
         size = self._size(name, -2 if place == 1 else -1)
         while (number := self._before(way.source, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
-            factor = _factor(self._graph, unit) if place < 2 and not way.norm else None
+            factor = scaled(self._graph, unit) if place < 2 and not way.norm else None
             if factor is not None:
                 way.scale *= factor[1]
-            elif _is_layout(unit):
+            elif is_layout(unit):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
@@ -304,9 +243,9 @@ class _Attention:
         before = self._graph.units[number] if number >= 0 else unit
         axes = dict(before.keywords).get("axes", "")
         sizes = self._graph.flow.dims(unit.operands[0]) or ((None, None, 1) if axes in ("[2]", "[-3]") else ())
-        return sizes[2:3] == (1,) and unit.keywords[0][1].count(",") in (0, _PARTS - 1)
+        return sizes[2:3] == (1,) and unit.keywords[0][1].count(",") in (0, PARTS - 1)
 
-    def _projected(self, ways: list[_Way]) -> list[_Way]:
+    def _projected(self, ways: list[Way]) -> list[Way]:
         """Follow queries, keys and values back to their projections, which have weights of their own, if all have."""
         graph, units = self._graph, self._graph.units
         splits = list(dict.fromkeys([graph.producer(way.source) for way in ways]))
@@ -318,7 +257,7 @@ class _Attention:
         )
         if is_joint and len(parts) == len(splits) == graph.uses[joint]:
             # One product for all three, whose parts nothing else uses.
-            front = self._way(joint, 2, uses=len(splits), axis=_split_axis(units[splits[0]]))
+            front = self._way(joint, 2, uses=len(splits), axis=split_axis(units[splits[0]]))
             ways = [
                 replace(
                     way, source=front.source, inside=[*way.inside, *splits, *front.inside],
@@ -344,7 +283,7 @@ class _Attention:
                 way.source = units[rows].operands[0]
         return ways
 
-    def _is_joined(self, ways: Sequence[_Way], merge: Sequence[int]) -> bool:
+    def _is_joined(self, ways: Sequence[Way], merge: Sequence[int]) -> bool:
         """Whether layout after the product ends with all heads of a step beside each other, as far as that is known."""
         if not merge or self._graph.units[merge[-1]].head != "Reshape":
             return bool(merge)
@@ -362,7 +301,7 @@ class _Attention:
         is_fixed = all([self._graph.flow.is_operand(name) for name in unit.operands[1:] if name])
         return unit.operands[0] if unit.head in _SPLITS and is_fixed else ""
 
-    def _take(self, ways: Sequence[_Way], size: str) -> None:
+    def _take(self, ways: Sequence[Way], size: str) -> None:
         """Take what is on the ways from the products into the block."""
         query, key, value = ways
         for way in ways:
@@ -404,67 +343,6 @@ class _Attention:
         return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 
-def _order(unit: Unit) -> tuple[int, ...]:
-    """The order of a Transpose; none for the reverse order and for other units."""
-    text = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
-    return tuple([int(each) for each in text.strip("[]").split(",")]) if text else ()
-
-
-def _split_axis(unit: Unit) -> int | None:
-    """The axis along which a unit takes a part of a value with parts for queries, keys and values."""
-    found = re.match(r"axis (-?\d+)", unit.keywords[0][1]) if unit.head == "Slice" and unit.keywords else None
-    text = found[1] if found else dict(unit.keywords).get("axis", "0") if unit.head != "Slice" else ""
-    return int(text) % _PARTS if text.lstrip("-").isdigit() else None
-
-
-def _is_layout(unit: Unit) -> bool:
-    """Whether a unit changes neither numbers nor, but for a Transpose in a known order, their order."""
-    if unit.head == "Cast":
-        return "float" in dict(unit.keywords).get("to", "")
-    return (unit.head in _RESHAPES and len(unit.operands) == 1) or not unit.head or bool(_order(unit))
-
-
-def _to_join(graph: Units, layout: Sequence[int]) -> list[int]:
-    """The beginning of layout after the product with the values that can put the heads back beside their sizes."""
-    heads = [graph.units[number].head for number in layout]
-    start = heads.index("Transpose") if "Transpose" in heads else 0
-    ends = [place for place, head in enumerate(heads) if place >= start and head in _RESHAPES]
-    return list(layout[: ends[0] + 1]) if ends else []
-
-
-def _is_usual(ways: Sequence[_Way], after: Sequence[tuple[int, ...]]) -> bool:
-    """Whether values are split into heads and joined as usual, and queries and keys split alike, or not here.
-
-    One head beside the steps is in its place without a Transpose.
-    """
-    query, key, value = ways
-    (order,) = value.orders if len(value.orders) == 1 else query.orders if len(query.orders) == 1 else [()]
-    one = [[], [_HEADS]]
-    turns = [[each] for each in _TURNS]
-    split_keys = [[*each, *[order] * bool(order)] for each in turns] + [[each] for each in _TURNED.get(order, ((),))]
-    one_keys = [*turns, *[[*each, _HEADS] for each in turns], [*_TURNED[_HEADS]]]
-    is_joined = [*after] in [[each] for each in _MERGES.get(order, ())]
-    is_joined |= (query.heads or value.heads) == "1" and [*after] in one
-    is_value = value.is_split and (value.orders == [order] or (value.heads == "1" and value.orders in one))
-    is_query = query.orders == [order] * bool(order) or (query.heads == "1" and query.orders in one)
-    is_query = is_query if query.is_split else not (query.orders or query.has_layout)
-    is_key = key.orders in split_keys or (key.heads == "1" and key.orders in one_keys)
-    is_key = is_key if key.is_split else not key.has_layout and key.orders in turns
-    is_alike = not key.is_split or (key.heads == value.heads and key.is_grouped == value.is_grouped)
-    return is_joined and is_value and is_query and is_key and is_alike and _are_rotated_alike(query, key)
-
-
-def _is_plain(ways: Sequence[_Way]) -> bool:
-    """Whether nothing is split into heads."""
-    query, key, value = ways
-    has_layout = any([way.has_layout or way.is_grouped for way in ways]) or query.orders or value.orders
-    return not has_layout and key.orders in [[each] for each in _TURNS] and _are_rotated_alike(query, key)
-
-
-def _are_rotated_alike(query: _Way, key: _Way) -> bool:
-    return not (query.rotation and key.rotation) or (query.rotation, query.angles) == (key.rotation, key.angles)
-
-
 def _is_far(graph: Units, name: str) -> bool:
     """Whether a value is a constant so low that a step has no weight."""
     elements = graph.flow.elements(name)
@@ -479,22 +357,10 @@ def _is_zero(graph: Units, name: str) -> bool:
 def _keeps_scores(graph: Units, unit: Unit) -> bool:
     """Whether a unit between the products is layout that leaves the rows and columns of the scores as they are."""
     if unit.head == "Transpose":
-        order = _order(unit)
+        order = order_of(unit)
         return len(order) > 2 and order[-2:] == (len(order) - 2, len(order) - 1)
-    if unit.head not in _RESHAPES:
-        return unit.head == "Expand" or (unit.head in ("", "Cast") and _is_layout(unit))
+    if unit.head not in RESHAPES:
+        return unit.head == "Expand" or (unit.head in ("", "Cast") and is_layout(unit))
     before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
     known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
     return all([one == other for one, other in known])
-
-
-def _factor(graph: Units, unit: Unit) -> tuple[str, float] | None:
-    """Return the value that a unit multiplies by a number, and the number, if it does; nan for unknown sizes."""
-    if unit.head not in ("*", "/"):
-        return None
-    for name, other in (unit.operands, unit.operands[::-1]):
-        if (number := graph.flow.number(other)) is not None:
-            if unit.head == "*":
-                return name, number
-            return (name, 1 / number) if other == unit.operands[1] and number else None
-    return None

@@ -14,6 +14,8 @@ _ACTIVATIONS: Final = {
 _GATE: Final = 6
 """Units of a gate."""
 
+_NORM: Final = ("bn", "")
+
 _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 
 
@@ -40,7 +42,8 @@ def merge_convolutions(graph: Units) -> None:
             if mark is None or (mark[0] == "act" and any([name == "act" for name, _ in marks])):
                 break
             chain.append(follower)
-            marks += [mark] if mark != marks[-1] else []
+            # A BatchNorm that the weights could absorb is not shown, like the bias, which optimizers make of it.
+            marks += [mark] if mark != marks[-1] and (mark != _NORM or len(marks) > len(unit.keywords)) else []
         outputs, operands = units[chain[-1]].outputs, unit.operands
         padding = graph.producer(operands[0])
         if (
@@ -139,7 +142,7 @@ def _mark(flow: Flow, unit: Unit) -> tuple[str, str] | None:
     if len([name for name in unit.outputs if name]) != 1:
         return None
     if unit.head == "BatchNorm":
-        return ("bn", "") if len(unit.operands) == 1 and all([key == "eps" for key, _ in unit.keywords]) else None
+        return _NORM if len(unit.operands) == 1 and all([key == "eps" for key, _ in unit.keywords]) else None
     if unit.head in ("*", "+"):
         return ("affine", "") if any([flow.is_weight(name) for name in unit.operands]) else None
     if unit.head == "Clip":

@@ -1,14 +1,13 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from math import nan, sqrt
-from operator import add, mul, sub, truediv
 from typing import Any, Final
 
-from onnxjson.model.constants import constant_values, copied_constant, is_constant
+from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Node
 from onnxjson.model.elements import element_count
@@ -59,14 +58,11 @@ INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
 _OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice", "Softmax"})
 """Operators whose result has as many axes as their first input, or as the longer of two."""
 
-_NUMBERS: Final[dict[str, Callable[..., float]]] = {
-    "Add": add, "Div": truediv, "Mul": mul, "Pow": pow, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
-    "Sub": sub,
-}  # fmt: skip
-"""Arithmetic of numbers of which scales consist."""
-
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
+
+_SHOWN_AGAIN: Final = RANDOM | {"MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+"""Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
@@ -218,7 +214,7 @@ class Flow:
     @cached_property
     def silent(self) -> set[int]:
         """The nodes that lines which consume their values show as if they were not there."""
-        return self.shape_nodes | self.without_effect.keys() | self.constant_nodes
+        return self.shape_nodes | self.hidden | self.constant_nodes
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
@@ -286,14 +282,48 @@ class Flow:
         """Whether a Mul or Pow computes squares."""
         return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
+    @cached_property
+    def _equal(self) -> tuple[dict[str, str], set[int]]:
+        """The values that equal others, behind nodes without effect or of nodes that compute what one before them does.
+
+        With the latter nodes. Those whose values are outputs of the graph are none.
+        """
+        equal: dict[str, str] = {}
+        duplicates: set[int] = set()
+        first: dict[Hashable, int] = {}
+        for position in self.order:
+            node = self.nodes[position]
+            if position in self.without_effect:
+                source = self.without_effect[position]
+                equal.update(dict.fromkeys(node.output, equal.get(source, source)))
+            elif (key := self._computation(position, node, equal)) is not None:
+                before = first.setdefault(key, position)
+                if before != position and self.outputs.keys().isdisjoint(node.output):
+                    duplicates.add(position)
+                    equal.update(zip(node.output, self.nodes[before].output, strict=True))
+        return equal, duplicates
+
+    def _computation(self, position: int, node: Node, equal: Mapping[str, str]) -> Hashable:
+        """What nodes that compute the same have in common; None for constants and nodes that are not alike for sure."""
+        if self.consumed[position] is not node.input or position in self.constant_nodes:
+            return None
+        kind = operator(node)
+        if kind in _SHOWN_AGAIN or not kind:
+            return None
+        inputs: list[Hashable] = [equal.get(name, name) for name in node.input]
+        for slot, name in enumerate(node.input):
+            if name in self.constants and element_count(self.stored.get(name, ())) <= SHOWN:
+                inputs[slot] = (self.dims(name), tuple(self.elements(name) or (name,)))
+        return kind, tuple(inputs), len(node.output), node.attribute
+
+    @cached_property
+    def hidden(self) -> set[int]:
+        """The nodes whose values are shown as those of others: without effect, or computed before."""
+        return self._equal[1] | self.without_effect.keys()
+
     def alias(self, name: str) -> str:
-        """Return the value that a value equals, behind nodes without effect."""
-        sources, producers = self.without_effect, self.producers
-        for _ in sources:  # at most once each, even in a circle
-            if (source := sources.get(producers.get(name, -1))) is None:
-                break
-            name = source
-        return name
+        """Return the value that a value equals, behind nodes without effect, of the first node that computes it."""
+        return self._equal[0].get(name, name)
 
     def dtype(self, name: str) -> int | None:
         """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""
@@ -350,55 +380,10 @@ class Flow:
             return None if None in ranks else max([each for each in ranks if each is not None])
         return None
 
-    def number(self, name: str, steps: int = 8) -> float | None:
-        """Return the number of a value with one element: a constant, or computed from numbers and a size.
-
-        nan if the size is not known; None for other values.
-        """
-        elements, position = self.elements(name), self.producer(name)
-        if elements is not None:
-            number = elements[0] if len(elements) == 1 else None
-            return float(number) if isinstance(number, int | float) else None
-        if position < 0 or not steps:
-            return None
-        node = self.nodes[position]
-        kind = operator(node)
-        if kind in ("Gather", "Slice", "Shape"):
-            return self._size(node)
-        if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
-            return self.number(node.input[0], steps - 1)
-        numbers = [self.number(each, steps - 1) for each in node.input if kind in _NUMBERS]
-        known = [each for each in numbers if each is not None]
-        try:
-            return _NUMBERS[kind](*known) if known and len(known) == len(numbers) else None
-        except (ArithmeticError, ValueError):
-            return nan
-
-    def _size(self, node: Node) -> float | None:
-        """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
-        if operator(node) == "Shape":
-            given = {each.name: each.i for each in node.attribute}
-            start, end, shape = given.get("start"), given.get("end"), node
-        else:
-            at = self.producer(node.input[0])
-            if at < 0 or operator(self.nodes[at]) != "Shape" or self.nodes[at].attribute:
-                return None
-            shape = self.nodes[at]
-            starts, ends = [self.elements(each) for each in (*node.input[1:], "", "")[:2]]
-            start = starts[0] if starts is not None and len(starts) == 1 else None
-            end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-        is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
-        dims = self.dims(shape.input[0])
-        if not is_one or start is None:
-            return None
-        known = dims is not None and -len(dims) <= start < len(dims)
-        size = dims[start] if known and dims is not None else None
-        return float(size) if isinstance(size, int) else nan
-
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
         sizes = [str(each or "...") for each in self.dims(name) or ()]
-        known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
+        known = ["..." if size.startswith(INVENTED) or not _SIZE.fullmatch(size) else visible(size) for size in sizes]
         if any([size != "..." for size in known]):
             return f"[{','.join(known)}]"
         asked = self.elements(inputs[1]) if len(inputs) > 1 else None

@@ -153,7 +153,7 @@ class _Outliner:
             for position in flow.order
             if position not in flow.constant_nodes
             and position not in flow.shape_nodes
-            and (position not in flow.without_effect or not outputs.isdisjoint(flow.nodes[position].output))
+            and (position not in flow.hidden or not outputs.isdisjoint(flow.nodes[position].output))
             and (position in blocks or position not in inner)
         ]
         if not self._children:

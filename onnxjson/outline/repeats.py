@@ -173,22 +173,22 @@ def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Pl
     handed: _Places = {}
     for number in range(1, most):
         others, results = _together(values[number * period : (number + 1) * period])
-        now = dict(zip(results, produced, strict=True))
-        kinds_now: dict[int, str] = {}
-        handed_now: _Places = {}
+        names = dict(zip(results, produced, strict=True))
+        round_kinds: dict[int, str] = {}
+        round_handed: _Places = {}
         is_alike = True
         for place, (one, two) in enumerate(zip(consumed, others, strict=True)):
-            if one in inner or two in now:
-                is_alike &= now.get(two) == one
+            if one in inner or two in names:
+                is_alike &= names.get(two) == one
                 continue
             kind = "same" if one == two else "handed" if two in before else "other"
             if kind == "handed":
-                handed_now[place] = (one, before[two])
-            kinds_now[place] = kind
-        if not is_alike or (number > 1 and (kinds_now != kinds or handed_now != handed)):
+                round_handed[place] = (one, before[two])
+            round_kinds[place] = kind
+        if not is_alike or (number > 1 and (round_kinds != kinds or round_handed != handed)):
             most = number
             break
-        kinds, handed, before = kinds_now, handed_now, now
+        kinds, handed, before = round_kinds, round_handed, names
     return most, handed, list(kinds.values()).count("other")
 
 

@@ -89,10 +89,10 @@ def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
     else:
         before = graph.flow.dims(start.operands[0]) or ()
     after = reshape.keywords[0][1].strip("[]").split(",")
-    known = [each for each in before[:-1] if isinstance(each, int)]
-    pairs = zip(before[:-1], after, strict=False)
+    unknown = [one for one, two in zip(before[:-1], after, strict=False) if "..." in (str(one or "..."), two)]
+    # One unknown size follows from the others.
     return (
-        len(before) == len(after)
-        and bool(known)
-        and all([str(one) == two for one, two in pairs if isinstance(one, int)])
+        len(before) == len(after) > 2
+        and len(unknown) <= 1
+        and all([str(one) == two or one in unknown for one, two in zip(before[:-1], after, strict=False)])
     )

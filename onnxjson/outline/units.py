@@ -143,7 +143,7 @@ _AXES: Final = frozenset(
 def unit_of(flow: Flow, position: int, versions: Mapping[str, int], known: dict[Hashable, Unit]) -> Unit:
     """Return what one node shows by itself; `known` has the units of nodes that are equal but for names."""
     node = flow.nodes[position]
-    inputs = tuple(map(flow.alias, node.input)) if flow.without_effect else node.input
+    inputs = tuple(map(flow.alias, node.input)) if flow.hidden else node.input
     if (key := _key(flow, position, inputs)) is None:
         return _unit_of(flow, position, versions)
     if (unit := known.get(key)) is None:
@@ -177,7 +177,7 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     name = operator(node)
     inputs, outputs = node.input, node.output
     captured = flow.consumed[position][len(inputs) :]
-    if flow.without_effect:
+    if flow.hidden:
         inputs, captured = [tuple([flow.alias(each) for each in names]) for names in (inputs, captured)]
 
     def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:

@@ -1,6 +1,8 @@
 import hashlib
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 
 import onnxjson
 from onnxjson import Graph, Model, Node, OnnxJsonError, ValueInfo
-from onnxjson.git.repository import _with_user_name, is_revision_spec, open_revision
-from onnxjson.model.errors import DecodeError, EditError, FileError, MissingInputError, UntrustedError
+from onnxjson.git.repository import is_revision_spec, open_revision
+from onnxjson.model.errors import DecodeError, FileError, MissingInputError, UntrustedError
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.storage.external_files import externalize, internalize
@@ -357,7 +359,30 @@ def test_repository_with_sha256_names_is_read(tmp_path: Path, repository: Any, m
     assert producer("HEAD:m.onnx") == "one"
 
 
-def test_no_part_of_an_error_names_the_temporary_file(tmp_path: Path) -> None:
-    error = EditError(f"{tmp_path}/m.onnx is bad", place=f"{tmp_path}/m.onnx", hint=f"see {tmp_path}/m.onnx")
-    _with_user_name(error, tmp_path, "HEAD:m.onnx")
-    assert str(error) == "HEAD:m.onnx: HEAD:m.onnx is bad; see HEAD:m.onnx"
+def _broken_files(folder: Path) -> None:
+    """Write models with which reading, checking or running fails, each in another way."""
+    (folder / "wire.onnx").write_bytes(binary()[:-7])
+    (folder / "text.onnx.json").write_text('{"onnxjson": 1, "graph": {"name": "g", "node": [')
+    for name in ("short", "away"):
+        onnxjson.save(externalize(model(), folder / f"{name}.bin").model, folder / f"{name}.onnx")
+    (folder / "short.bin").write_bytes(b"1234")
+    (folder / "away.bin").unlink()
+    onnxjson.save(model(weight=False), folder / "good.onnx")
+
+
+@pytest.mark.parametrize("name", ["wire.onnx", "text.onnx.json", "short.onnx", "away.onnx"])
+@pytest.mark.parametrize("words", [["show"], ["check"], ["diff", "HEAD:good.onnx"], ["verify", "HEAD:good.onnx"]])
+def test_no_message_names_the_temporary_file(
+    repository: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: list[str]
+) -> None:
+    _broken_files(repository.top)
+    repository.commit("one")
+    temporary = tmp_path / "of-the-system"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    spec = f"HEAD:{name}"
+    words = [words[0], spec, *words[1:]]
+    result = subprocess.run(
+        [sys.executable, "-m", "onnxjson", *words], cwd=repository.top, capture_output=True, text=True, check=False
+    )
+    assert "of-the-system" not in result.stdout + result.stderr

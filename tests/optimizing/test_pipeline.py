@@ -15,7 +15,7 @@ from onnxjson.model.errors import PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, declaration, parse_step, user
 from onnxjson.optimizing.passes.big_constants import InternalizedModel
 from onnxjson.optimizing.passes.catalogue import entries
-from onnxjson.optimizing.passes.pipeline import losses
+from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.simplifiers import Onnxsim
 from onnxjson.rendering.pass_list import lines
 from onnxjson.storage import api

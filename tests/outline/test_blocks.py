@@ -60,13 +60,21 @@ def test_a_convolution_shows_what_is_not_usual_and_what_follows_it() -> None:
         "n = BatchNormalization(c, s, s, s, s) out = Relu(n)"
     )
     found = lines(text, "float[4,1,3,3] w = ., float[4] s = .", "float[1,4,8,8] x", "float[1,4,4,4] out")
-    assert found == ["out = Conv(x, 3x3, out=4, stride=2, depthwise, bn, act=relu): float32[1,4,4,4]"]
+    assert found == ["out = Conv(x, 3x3, out=4, stride=2, depthwise, act=relu): float32[1,4,4,4]"]
 
 
 def test_a_gate_from_the_means_of_a_value_is_squeeze_and_excitation() -> None:
     text = "p = GlobalAveragePool(x) d = Conv(p, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) out = Mul(x, s)"
     found = lines(text, "float[2,4,1,1] down = ., float[4,2,1,1] up = .", "float[1,4,8,8] x", "float[1,4,8,8] out")
     assert found == ["out = SqueezeExcite(x): float32[1,4,8,8]"]
+
+
+def test_rows_whose_axes_have_names_are_not_shown() -> None:
+    text = "r = Reshape(x, rows) g = Gemm(r, k, b) t = Reshape(g, shape) out = Relu(t)"
+    weights = f"{NUMBERS}, int64[2] rows = {{-1, 8}}"
+    for sizes, found in (("N,S", "Relu(x @ k)"), ("N,T", "Relu(Reshape(Reshape(x, [...,8]) @ k, [N,T,8]))")):
+        typed, inputs = f"float[{sizes},8] t, float[unk__1,8] r", "float[N,S,8] x, int64[3] shape"
+        assert lines(text, f"{weights}, {typed}", inputs, "float[N,S,8] out") == [f"out = {found}: float32[N,S,8]"]
 
 
 def test_rows_of_a_product_are_not_shown() -> None:

@@ -249,7 +249,7 @@ def test_constants_are_called_after_the_weight_that_they_are_computed_from_and_n
     assert lines(text, weights) == ["out = (x + positions) @ fc"]
 
 
-@pytest.mark.parametrize("branch", ["u{i} = Relu(x)", "t{i} = Add(x, x) u{i} = Exp(t{i})"])
+@pytest.mark.parametrize("branch", ["u{i} = Elu<alpha = {i}.5>(x)", "t{i} = Elu<alpha = {i}.5>(x) u{i} = Exp(t{i})"])
 def test_a_node_with_many_inputs_is_put_together_in_time_linear_in_them(
     branch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,12 +283,14 @@ def test_sizes_of_weights_that_differ_from_round_to_round_are_listed() -> None:
 
 
 def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
-    text, weights = "", ["int64[1] one = {1}"]
+    text, weights = "", list[str]()
     for at, (start, end) in enumerate([("x", "a"), ("a", "b"), ("b", "out")]):
         text += f"m{at} = MatMul({start}, w{at}) "
         value = f"m{at}"
         for inner in range(3):
-            text += f"v{at}{inner}, i{at}{inner} = TopK(ids, one) g{at}{inner} = GatherElements({value}, i{at}{inner}) "
+            weights.append(f"int64[1] k{at}{inner} = {{{3 * at + inner}}}")
+            text += f"v{at}{inner}, i{at}{inner} = TopK(ids, k{at}{inner}) "
+            text += f"g{at}{inner} = GatherElements({value}, i{at}{inner}) "
             text += f"r{at}{inner} = GatherElements(g{at}{inner}, i{at}{inner}) "
             value = f"r{at}{inner}"
         text += f"{end} = Add({start}, {value}) "
@@ -296,7 +298,7 @@ def test_values_of_the_rounds_of_a_repeat_in_a_repeat_are_told_apart() -> None:
     found = lines(text, ", ".join(weights), "float[2,6,8] x, float[2,6,8] ids")
     assert found[1:] == [
         "  repeat 3",
-        "    y = TopK(ids, 1)",
+        "    y = TopK(ids, (2, 1, 0, 5, ...))",
         "  z = GatherElements(GatherElements(h @ W[8,8], y), y)",
         "  z = GatherElements(GatherElements(z, y[1]), y[1])",
         "  h = h + GatherElements(GatherElements(z, y[0]), y[0])",

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from onnxjson.outline.lines import outline_of
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
-from tests.outline.written import lines, model
+from tests.outline.written import lines, model, outline
 
 MORE = (
     f"{WEIGHTS}, float[8,4] half3 = ., float five = {{5.0}}, float low = {{-5.0}}, float cap = {{30.0}}, "
@@ -14,6 +14,7 @@ MORE = (
     "float[6,2,1] up = ., float[16,16] wide = ., float half_one = {0.5}, int64[1] zeroth = {0}, int64 first = {1}"
 )
 SCORES = "s = MatMul(q, k) t = Mul(s, scale)"
+OUTPUTS = "float[2,6,8] out, float[2,6,8] other"
 INPUTS = "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1"
 
 
@@ -89,7 +90,7 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
                 "c1 = Conv(x, one) n = BatchNormalization(c1, g, g, g, g) r = Relu(n) "
                 "out = BatchNormalization(r, g, g, g, g)"
             ),
-            "Conv(x, 1, out=6, bn, act=relu, bn)",
+            "Conv(x, 1, out=6, act=relu, bn)",
         ),
         ("c1 = Conv(x, one) out = LeakyRelu<alpha = 0.3>(c1)", "Conv(x, 1, out=6, act=leakyrelu(alpha=0.3))"),
         ('c1 = Conv(x, one) out = Gelu<approximate = "tanh">(c1)', "Conv(x, 1, out=6, act=gelu(approximate=tanh))"),
@@ -206,3 +207,35 @@ def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolu
     assert lines(text.replace("(four)", "(four_)"), weights, "float[2,6,8] x, int64[1] four_") != [
         "out = Conv(x, 3, out=6)"
     ]
+
+
+def test_what_is_computed_several_times_is_shown_once() -> None:
+    text = "a = Relu(x) d = Abs(x) b = Relu(x) c = Cast<to = 1>(ids) e = Cast<to = 1>(ids) y = Mul(a, c) z = Mul(b, e)"
+    found = outline(f"{text} u = Add(y, d) v = Sub(z, u) out = Tanh(v)", inputs="float[2,6,8] x, int64[8] ids")
+    shown = ["h = Relu(x) * Cast(ids, to=float32)", "y = h + Abs(x)", "out = Tanh(h - y): float32[2,6,8]"]
+    assert found.texts()[1:] == shown
+    assert len({ref.position for line in found.lines for ref in line.nodes}) == 10
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("a = RandomNormalLike(x) b = RandomNormalLike(x)", "RandomNormalLike(x) - RandomNormalLike(x)"),
+        ("a = Elu<alpha = 0.5>(x) b = Elu<alpha = 0.7>(x)", "Elu(x, alpha=0.5) - Elu(x, alpha=0.7)"),
+        ("a = Mul(x, half) b = Mul(x, other)", "x * 0.5 - x * 0.7"),
+        ("a = Mul(x, half) b = Mul(x, same)", "h - h"),
+    ],
+)
+def test_what_differs_is_shown_each_time(nodes: str, line: str) -> None:
+    weights = "float half = {0.5}, float other = {0.7}, float same = {0.5}"
+    assert lines(f"{nodes} c = Sub(a, b) out = Tanh(c)", weights)[-1] == f"out = Tanh({line})"
+
+
+def test_an_output_that_another_value_equals_is_shown() -> None:
+    assert "out = Relu(x)" in lines("a = Relu(x) out = Relu(x) b = Exp(a) other = Tanh(b)", "", outputs=OUTPUTS)
+
+
+def test_names_that_inference_invents_are_no_sizes() -> None:
+    typed = "float[unk__0,2,4] r"
+    found = lines("r = Reshape(x, back) out = Relu(r)", f"int64[3] back = {{-1, 2, 4}}, {typed}", "float[N,6,8] x")
+    assert found == ["out = Relu(Reshape(x, [...,2,4]))"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
+from onnxjson.diffing.matching.labels import from_outputs
 
 MOST_INPUTS: Final = 256
 """Maximum number of inputs of a node that are evaluated to judge a pair."""
@@ -63,6 +64,11 @@ class GraphLists:
         counted = np.where(columns.commutative, np.minimum(constants, 255), 0)
         letters: list[int] = (columns.label << 8 | counted).tolist()
         return letters
+
+    @cached_property
+    def order(self) -> Integers:
+        """All nodes in the order of a walk from the outputs."""
+        return np.array(from_outputs(self.columns), np.int64)
 
     def inputs(self, position: int) -> list[int]:
         """Return the codes of the inputs of a node itself, without captured values."""

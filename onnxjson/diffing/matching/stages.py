@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Words
-from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, from_outputs, number
+from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, number
 from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
+from onnxjson.diffing.matching.positions import pair_in_order
 from onnxjson.diffing.matching.repairing import follow_names, keep_equal, keep_values, repair_swaps
-from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_in_order, pair_similar
+from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_similar
 
 WORK_PER_NODE: Final = 400
 """Maximum number of steps for each node of both graphs, in addition to a minimum for small graphs."""
@@ -26,6 +27,8 @@ _LARGE: Final = 2_000
 _SLOTS_COMPARED: Final = 8
 """Maximum number of compared inputs when candidates are judged together."""
 _MOST_EDITS: Final = 512
+_WALKED: Final = 1_000
+"""Maximum number of nodes, for each unpaired one, for which the walk through the whole graph pays."""
 
 
 def match(pairing: NodePairing, *, names: bool = True) -> None:
@@ -50,7 +53,7 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
         _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
         _spread(pairing)
         pair_similar(pairing)
-    if _count_open(pairing):
+    if _count_open(pairing) * _WALKED > len(base):
         _pair_by_sequence(pairing, is_sure=True)
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
@@ -60,7 +63,7 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
     _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
     _spread(pairing)
     assign(pairing)
-    if _count_open(pairing):
+    if _count_open(pairing) * _WALKED > len(base):
         _pair_by_sequence(pairing, is_sure=False)
         _spread(pairing)
         assign(pairing)
@@ -231,8 +234,7 @@ def _pair_by_sequence(pairing: NodePairing, *, is_sure: bool) -> None:
     kinds = np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])
     if not len(kinds):
         return
-    order = np.array(from_outputs(pairing.base.columns), np.int64)
-    target_order = np.array(from_outputs(pairing.target.columns), np.int64)
+    order, target_order = pairing.base.order, pairing.target.order
     target_of, base_of = pairing.targets, pairing.bases
     label, target_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
     # The letter of a pair is unique; the letter of an unpaired node is its label.

@@ -30,8 +30,9 @@ from onnxjson.optimizing.passes import user
 from onnxjson.optimizing.passes.declaration import Pass, near
 from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
 from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
+from onnxjson.optimizing.passes.onnxscript_rules import Onnxscript
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic, QuantizeWeights
-from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxscript, Onnxsim, Onnxslim
+from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import ExtractAdapters, Transformers
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, plugins
 

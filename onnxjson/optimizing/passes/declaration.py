@@ -29,6 +29,7 @@ from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.declaration import Declared, name_of
 from onnxjson.editing.parameters import parameters
+from onnxjson.model.constants import RANDOM
 from onnxjson.model.dataflow import sort_nodes
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 READING: Final = "reading and writing"
 """Name of the part in which an optimizer only reads the model and writes it again."""
+
+DRAWING: Final = frozenset({*RANDOM, "Dropout"})
+"""Operators that optimizers must not compute beforehand."""
 
 WRITTEN: Final = "onnxjson-written.onnx.data"
 """Name of the file in the folder of a pass to which it may write constants that are too big for a message."""
