@@ -100,7 +100,7 @@ def _group(event: Event, is_quantized: bool, weight_names: Container[str]) -> st
         dtype, _, other = event.pattern.partition(" -> ")
         if is_quantized and other in _OF_QUANTIZED:
             return "quantized"
-        return f"converted {dtype} {other}" if "float" in dtype and "float" in other else ""
+        return f"converted {event.pattern}" if "float" in dtype and "float" in other else ""
     if (
         event.kind == "weights-changed"
         and _shares(event)
@@ -119,9 +119,8 @@ def _together(group: str, events: Sequence[Event], report: Report, totals: Mappi
     if group == "quantized" and (words := _quantized(events, report, totals)):
         return [words]
     if group.startswith("converted"):
-        _, dtype, other = group.split(" ")
-        of_dtype = _weights(report.alignment.base).get(dtype, Weights())
-        number = _of(places, of_dtype.tensors)
+        dtype, _, other = events[0].pattern.partition(" -> ")
+        number = _of(places, _weights(report.alignment.base).get(dtype, Weights()).tensors)
         return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(" weights"))]
     if group == "weights":
         return [_changed_weights(events, report, totals)]
@@ -139,25 +138,18 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
     Nothing if no weights became integers, as where a model is no longer quantized.
     """
     before, after = _weights(report.alignment.base), _weights(report.alignment.target)
-    dtypes = [
-        dtype
-        for dtype in after
-        if dtype in _OF_QUANTIZED and after[dtype].elements > (before[dtype].elements if dtype in before else 0)
-    ]
+    increased = [dtype for dtype in after if after[dtype].elements > before.get(dtype, Weights()).elements]
+    dtypes = [dtype for dtype in increased if dtype in _OF_QUANTIZED]
     if not dtypes:
         return ()
-    increased = [count.what.rpartition("::")[2] for count in report.operators if count.change > 0]
-    how = "quantized"
-    if any([name.startswith("DynamicQuantize") for name in increased]):
-        how = "dynamically quantized"
-    elif any([name.startswith("Q") for name in increased]):
-        how = "statically quantized"
+    more = [count.what.rpartition("::")[2] for count in report.operators if count.change > 0]
+    is_dynamic, is_static = [any([name.startswith(start) for name in more]) for start in ("DynamicQuantize", "Q")]
+    how = "dynamically quantized" if is_dynamic else "statically quantized" if is_static else "quantized"
     nodes = Nodes(report.alignment)
     pairs = [nodes.of(member) for event in events for member in event.members]
     packed = [[ref.node for ref in pair[1] if ref.node.op_type in _PACKED] for pair in pairs]
-    bits = {
-        next((each.i or 0 for each in node.attribute if each.name == "bits"), 4) for group in packed for node in group
-    }
+    attributes = [{each.name: each.i or 0 for each in node.attribute} for group in packed for node in group]
+    bits = {each.get("bits", 4) for each in attributes}
     if not all(packed):
         bits |= {BITS[DATA_TYPES[dtype]] for dtype in dtypes}
     phrases: list[Words] = []
@@ -174,15 +166,12 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
 def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> Words:
     """Return ``weights changed, of all 12 Conv: a, b and 10 more; elements by up to 2 %``."""
     names = [member.place for event in events for member in event.members]
-    number, total = (
-        sum([event.count for event in events]),
-        sum([each.tensors for each in _weights(report.alignment.base).values()]),
-    )
+    number = sum([event.count for event in events])
     shown = _joined([_code(name) for name in names[:_MOST_NAMES]], ", ")
     left = f" and {number - _MOST_NAMES:,} more" if number > _MOST_NAMES else ""
     largest = max([share for event in events for share in _shares(event)])
     share = f"; elements by up to {100 * largest:.3g} %" if math.isfinite(largest) else ""
-    which: Words = (Part(_of(number, total)),)
+    which: Words = (Part(_of(number, sum([each.tensors for each in _weights(report.alignment.base).values()]))),)
     place: Words = ()
     if len(events) == 1:
         operator, where = events[0].pattern.partition(" ")[0], events[0].where
