@@ -164,7 +164,7 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
 
 
 def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> Words:
-    """Return ``weights changed, of all 12 Conv: a, b and 10 more; elements by up to 2 %``."""
+    """Return ``weights changed, those of all 12 Conv: a, b and 10 more; elements by up to 2 %``."""
     names = [member.place for event in events for member in event.members]
     number = sum([event.count for event in events])
     shown = _joined([_code(name) for name in names[:_MOST_NAMES]], ", ")
@@ -175,7 +175,7 @@ def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[st
     place: Words = ()
     if len(events) == 1:
         operator, where = events[0].pattern.partition(" ")[0], events[0].where
-        which = (Part(f"of {_of(number, totals.get(operator, 0))} "), *_code(operator))
+        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator))
         place = (Part(" " if where.startswith("in ") else " in "), *_code(where)) if where else ()
     return (Part("weights changed, "), *which, Part(": "), *shown, Part(left + share), *place)
 

@@ -87,7 +87,7 @@ def test_conversion_of_all_weights_or_some_is_one_sentence() -> None:
 
 def test_changed_weights_are_named_and_are_all_only_if_nothing_else_changed() -> None:
     base = _products()
-    sentence = "weights changed, of all 3 MatMul: w0, w1 and 1 more; elements by up to 100 %"
+    sentence = "weights changed, those of all 3 MatMul: w0, w1 and 1 more; elements by up to 100 %"
     assert _words(base, _products(first=2)) == [f"only {sentence}"]
     words = _words(base, _products(first=2, end="y = Tanh(c)"))
     assert sentence in words
