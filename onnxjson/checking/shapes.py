@@ -166,9 +166,9 @@ def _with_inferred_types(model: Model, folder: Path | None) -> Model:
     """Return the model with the inferred shapes of its values, and the stated ones of others."""
     from onnxjson.editing.alike_nodes import Inference
 
-    index, open_values = Index(model), defaultdict[str, list[str]](list)
+    index, open_values = Index(model), defaultdict[str, dict[str, None]](dict)  # whether a name is among them is asked
     for address, name in _open_values(model):
-        open_values[address].append(name)
+        open_values[address][name] = None
     nodes = model.graph.node if model.graph is not None else ()
     inferred = Inference(index, folder).infer(range(len(nodes)), {}, open_values).types
 

@@ -15,6 +15,7 @@ from onnxjson.codecs.wire_writing import message_size
 from onnxjson.diffing.difference import diff_models
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, UnloadableError, WeightsMissingError
+from onnxjson.model.index import index_of
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
@@ -204,7 +205,8 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
 def _data(request: Request, path: Path, before: Model, changed: Changed, place: Path | None) -> dict[str, object]:
     """Return what was done, or with --dry-run would be done, as JSON has it."""
     data: dict[str, object] = {"model": str(path), "written": None if place is None else str(place)}
-    data |= {"changed": changed.model != before, "notes": changed.notes, **(changed.details or {})}
+    nodes = [len(index_of(each).node_refs) for each in (before, changed.model)]
+    data |= {"changed": changed.model != before, "nodes": nodes, "notes": changed.notes, **(changed.details or {})}
     if request.dry_run:
         from onnxjson.rendering.reports import diff_json
 

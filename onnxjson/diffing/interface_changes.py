@@ -17,6 +17,9 @@ from onnxjson.model.types import format_data_type, shown_type
 _MOST: Final = 3
 """Maximum number of names in one change."""
 
+_AXIS: Final = {(True, False): "made variable, ", (False, True): "fixed, ", (True, True): "", (False, False): ""}
+"""What happened to an axis by whether its size was and is a number."""
+
 
 class InterfaceChange(NamedTuple):
     """One change of an input or output, in words."""
@@ -148,7 +151,8 @@ def _types(what: str, one: Type | None, other: Type | None, tied: frozenset[Hash
         before, after = _size(size), _size(new)
         if before != after:
             is_breaking = _is_fixed(new) and (_is_fixed(size) or what == "input" or bool(size.dim_param))
-            yield _Axis(is_breaking or new.dim_param in tied, (f"axis {axis} ", before, after))
+            words = (f"axis {axis} {_AXIS[_is_fixed(size), _is_fixed(new)]}", before, after)
+            yield _Axis(is_breaking or new.dim_param in tied, words)
 
 
 def _is_fixed(size: Dimension) -> bool:

@@ -126,11 +126,11 @@ def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
 
 
 def _sizes(row: Row) -> tuple[int, int, int, int]:
-    """Nodes before and after, if passes say so, and bytes before and after."""
+    """Nodes before and after, if the report has them, and bytes before and after."""
     reports = row.report if isinstance(row.report, list) else []
-    steps = [step for each in reports if isinstance(each, dict) for step in each.get("passes", ())]
-    nodes = (steps[0]["nodes"][0], steps[-1]["nodes"][1]) if steps else (0, 0)
-    return (*nodes, row.bytes or 0, row.written_bytes or 0)
+    nodes = [each["nodes"] for each in reports if isinstance(each, dict) and "nodes" in each]
+    before, after = nodes[0] if nodes else (0, 0)
+    return before, after, row.bytes or 0, row.written_bytes or 0
 
 
 def _sizes_text(nodes: int, nodes_after: int, before: int, after: int) -> str:

@@ -2,17 +2,36 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import KIND_PROPERTIES, RELATIVE, Event
+from onnxjson.diffing.events import KIND_PROPERTIES, RELATIVE, Detail, Event
 from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.diff_report import Report, is_cleanup, is_of_interface
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, DATA_TYPES
+from onnxjson.model.index import Index
+from onnxjson.model.types import format_data_type
+from onnxjson.model.weights import held_constants, weight_tensors
+from onnxjson.rendering.diff_report import Nodes, Report, is_cleanup, is_of_interface, operator_of
 from onnxjson.rendering.diff_text import detail_text, place_text
+from onnxjson.rendering.diff_where import Layers
+from onnxjson.rendering.values import Weights, weights
 
 _LONGEST: Final = 120
+
+_OF_QUANTIZED: Final = frozenset(
+    name for name, number in DATA_TYPES.items() if name != "bool" and BITS.get(number, 64) <= 8
+)
+"""Dtypes of the weights of a quantized model."""
+
+_PACKED: Final = frozenset({"MatMulNBits", "GatherBlockQuantized"})
+"""Operators whose weights share bytes: their dtype and number of elements say nothing."""
+
+_MOST_NAMES: Final = 2
+_MOST_QUANTIZED: Final = 3
+"""Number of weights, and of quantized operators, that are named."""
 
 _MOST_OPERATORS: Final = 6
 """Number of operators of a side of a pattern that are listed."""
@@ -38,17 +57,34 @@ def text_of(words: Words) -> str:
 def change_words(report: Report) -> list[Words]:
     """Return the changes of a model, the most important first; those without effect only if there are no others."""
     loud, quiet = report.by_weight
-    events = [event for event in loud if not (report.interface and is_of_interface(event))]
-    words = [interface_words(change) for change in report.interface]
-    words += [(Part(layers, "code"),) for layers in report.layers]
+    told = {id(report.events[number]) for layers in report.layers for number in layers.events}
+    told |= {id(event) for event in loud if report.interface and is_of_interface(event)}
+    events = [event for event in loud if id(event) not in told]
+    words = first_words(report)
+    groups: dict[str, list[Event]] = {}
+    is_quantized = any([event.kind == "quantized" for event in events])
+    weight_names = {each.name for each in held_constants(report.alignment.base) if each.is_weight}
+    for number, event in enumerate(events):
+        groups.setdefault(_group(event, is_quantized, weight_names) or str(number), []).append(event)
     totals = {count.what: count.before for count in report.operators}
-    for group, members in groupby(events, key=_group):
-        words += _together(group, list(members), totals)
+    for group, members in groups.items():
+        words += _together(group, members, report, totals)
     if not words:
         return [(Part(visible(f"{_word(event)} {event.pattern}", _LONGEST)),) for event in quiet]
     if report.without_effect:
         words.append((Part(f"{counted(report.without_effect, 'change')} without effect"),))
+    elif [*groups] == ["weights"] and len(words) == 1 and not report.incomplete:
+        words = [(Part("only "), *words[0])]
     return words
+
+
+def first_words(report: Report) -> list[Words]:
+    """Return what callers of a model notice, and layers that were removed or added."""
+    return [*map(interface_words, report.interface), *map(_layer_words, report.layers)]
+
+
+def _layer_words(layers: Layers) -> Words:
+    return (Part(layers.text), *([Part(": "), *_code(layers.name)] if layers.name else []))
 
 
 def interface_words(change: InterfaceChange) -> Words:
@@ -58,22 +94,111 @@ def interface_words(change: InterfaceChange) -> Words:
     return (Part(change.word, "strong"), Part(": "), *parts)
 
 
-def _group(event: Event) -> str:
-    """Return the word for events of which only an example is named; the events of one are next to each other."""
+def _group(event: Event, is_quantized: bool, weight_names: Container[str]) -> str:
+    """Return the word for events that are told in one sentence, "" for others."""
+    if event.kind == "retyped":
+        dtype, _, other = event.pattern.partition(" -> ")
+        if is_quantized and other in _OF_QUANTIZED:
+            return "quantized"
+        return f"converted {event.pattern}" if "float" in dtype and "float" in other else ""
+    if (
+        event.kind == "weights-changed"
+        and _shares(event)
+        and all([member.place in weight_names for member in event.members])
+    ):
+        return "weights"
     return "quantized" if event.kind == "quantized" else "cleanup" if is_cleanup(event) else ""
 
 
-def _together(group: str, events: Sequence[Event], totals: Mapping[str, int]) -> list[Words]:
-    """Return what happened; several events of a group as ``quantized in 25 places, such as Gemm -> ...``.
+def _together(group: str, events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> list[Words]:
+    """Return what happened: several events of a group in one sentence.
 
     `totals` has the number of nodes of each operator of the base.
     """
-    if len(events) == 1 or not group:
+    places = sum([event.count for event in events])
+    if group == "quantized" and (words := _quantized(events, report, totals)):
+        return [words]
+    if group.startswith("converted"):
+        dtype, _, other = events[0].pattern.partition(" -> ")
+        number = _of(places, _weights(report.alignment.base).get(dtype, Weights()).tensors)
+        return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(" weights"))]
+    if group == "weights":
+        return [_changed_weights(events, report, totals)]
+    if len(events) == 1 or group not in ("quantized", "cleanup"):
         return [_event(event, totals) for event in events]
-    places = counted(sum([event.count for event in events]), "place")
     example = max(events, key=lambda event: event.count)
     kind = "" if group == example.kind else f"{_word(example)} "
-    return [(Part(f"{group} in {places}, such as {kind}"), Part(visible(_pattern(example.pattern), _LONGEST), "code"))]
+    text = f"{group} in {counted(places, 'place')}, such as {kind}"
+    return [(Part(text), Part(visible(_pattern(example.pattern), _LONGEST), "code"))]
+
+
+def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> Words:
+    """Return ``dynamically quantized to 8 bits: 36 of 48 MatMul, 50,000 of 53,000 parameters are uint8 now``.
+
+    Nothing if no weights became integers, as where a model is no longer quantized.
+    """
+    before, after = _weights(report.alignment.base), _weights(report.alignment.target)
+    increased = [dtype for dtype in after if after[dtype].elements > before.get(dtype, Weights()).elements]
+    dtypes = [dtype for dtype in increased if dtype in _OF_QUANTIZED]
+    if not dtypes:
+        return ()
+    more = [count.what.rpartition("::")[2] for count in report.operators if count.change > 0]
+    is_dynamic, is_static = [any([name.startswith(start) for name in more]) for start in ("DynamicQuantize", "Q")]
+    how = "dynamically quantized" if is_dynamic else "statically quantized" if is_static else "quantized"
+    nodes = Nodes(report.alignment)
+    pairs = [nodes.of(member) for event in events for member in event.members]
+    packed = [[ref.node for ref in pair[1] if ref.node.op_type in _PACKED] for pair in pairs]
+    attributes = [{each.name: each.i or 0 for each in node.attribute} for group in packed for node in group]
+    bits = {each.get("bits", 4) for each in attributes}
+    if not all(packed):
+        bits |= {BITS[DATA_TYPES[dtype]] for dtype in dtypes}
+    phrases: list[Words] = []
+    gone, new = [Counter([operator_of(ref) for pair in pairs for ref in pair[side]]) for side in (0, 1)]
+    for operator, number in (gone - new).most_common(_MOST_QUANTIZED):
+        phrases.append((Part(f"{_of(number, totals.get(operator, 0))} "), *_code(operator)))
+    if not any(packed):
+        elements = sum([after[dtype].elements for dtype in dtypes])
+        count = _of(elements, sum([each.elements for each in after.values()]))
+        phrases.append((Part(f"{count} parameters are now "), *_joined([_code(dtype) for dtype in dtypes], " or ")))
+    return (Part(f"{how} to {' or '.join(map(str, sorted(bits)))} bits: "), *_joined(phrases, ", "))
+
+
+def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> Words:
+    """Return ``weights changed, those of all 12 Conv: a, b and 10 more; elements by up to 2 %``."""
+    names = [member.place for event in events for member in event.members]
+    number = sum([event.count for event in events])
+    shown = _joined([_code(name) for name in names[:_MOST_NAMES]], ", ")
+    left = f" and {number - _MOST_NAMES:,} more" if number > _MOST_NAMES else ""
+    largest = max([share for event in events for share in _shares(event)])
+    share = f"; elements by up to {100 * largest:.3g} %" if math.isfinite(largest) else ""
+    which: Words = (Part(_of(number, sum([each.tensors for each in _weights(report.alignment.base).values()]))),)
+    place: Words = ()
+    if len(events) == 1:
+        operator, where = events[0].pattern.partition(" ")[0], events[0].where
+        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator))
+        place = (Part(" " if where.startswith("in ") else " in "), *_code(where)) if where else ()
+    return (Part("weights changed, "), *which, Part(": "), *shown, Part(left + share), *place)
+
+
+def _shares(event: Event) -> list[float]:
+    """The largest changes of elements, relative to them."""
+    details = [detail for member in event.members for detail in member.details]
+    return [float(detail.target) for detail in details if detail.what == RELATIVE and detail.target]
+
+
+def _weights(index: Index) -> dict[str, Weights]:
+    """The weights of a model by dtype."""
+    tensors: dict[str, list[Tensor]] = defaultdict(list)
+    for tensor in weight_tensors(index):
+        tensors[format_data_type(tensor.data_type or 0)].append(tensor)
+    return {dtype: weights(several) for dtype, several in tensors.items()}
+
+
+def _of(number: int, total: int) -> str:
+    """Return ``36 of 48``, ``all 48``, or ``1``."""
+    if total < number or total == 1:
+        return f"{number:,}"
+    return f"all {total:,}" if total == number else f"{number:,} of {total:,}"
 
 
 def _event(event: Event, totals: Mapping[str, int]) -> Words:
@@ -85,14 +210,13 @@ def _event(event: Event, totals: Mapping[str, int]) -> Words:
     details = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
     pattern = _pattern(event.pattern)
     is_attribute = event.kind == "attribute-changed"
-    numbers = [float(detail.target) for detail in details if detail.what == RELATIVE and detail.target]
     shown: list[Words] = []
-    weights = re.fullmatch(r"(\S+) input [0-9]+", pattern) if event.kind == "weights-changed" else None
+    constant = re.fullmatch(r"(\S+) (input [0-9]+)", pattern) if event.kind == "weights-changed" else None
+    if event.kind == "opset-changed" and details:
+        return _opset(event.pattern, details[0])
     if is_attribute and len(details) == 1:
         pattern = f"{pattern} {details[0].base or 'default'} -> {details[0].target or 'default'}"
-    elif event.kind == "weights-changed" and numbers and math.isfinite(max(numbers)):
-        shown.append((Part(f"by up to {100 * max(numbers):.3g} % of an element"),))
-    elif event.kind == "retyped":
+    elif event.kind == "retyped" or (event.kind == "weights-changed" and _shares(event)):
         pass
     elif details and event.count == 1 and not (KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired"):
         shown.append((Part(detail_text(event, details[0], _LONGEST), "code"),))
@@ -102,10 +226,22 @@ def _event(event: Event, totals: Mapping[str, int]) -> Words:
         shown.append((Part("in "), *_code(place_text(event.members[0]))))
     is_counted = event.count > 1 and not place.startswith(f"in {event.count} of ")
     number = [(Part(_number(event, totals)),)] if is_counted else []
-    if weights is not None:
-        return _joined([(Part("weights of"),), *number, _code(weights[1]), (Part("changed"),), *shown])
+    if constant is not None:
+        return _joined([(Part(f"{constant[2]} of"),), *number, _code(constant[1]), (Part("changed"),), *shown])
     head = number if is_attribute else [(Part(_word(event)),), *number]
     return _joined([*head, _code(pattern), *shown])
+
+
+def _opset(pattern: str, detail: Detail) -> Words:
+    """Return ``opset raised from 17 to 20``."""
+    domain = pattern.partition(" ")[0]
+    name = () if domain == "ai.onnx" else (Part(" of "), *_code(domain))
+    if detail.base is None or detail.target is None:
+        word, version = ("added", detail.target) if detail.base is None else ("removed", detail.base)
+        return (Part(f"operator set {word}: "), *_code(f"{domain} {version}"))
+    versions = [int(each) if each.isdecimal() and len(each) < _LONGEST else 0 for each in (detail.base, detail.target)]
+    word = "lowered" if versions[1] < versions[0] else "raised"
+    return (Part("opset"), *name, Part(f" {word} from "), *_code(detail.base), Part(" to "), *_code(detail.target))
 
 
 def _word(event: Event) -> str:
@@ -118,7 +254,7 @@ def _number(event: Event, totals: Mapping[str, int]) -> str:
     total = totals.get(operator, 0)
     if event.kind not in ("attribute-changed", "weights-changed") or total < event.count:
         return f"{event.count:,}×"
-    return f"all {total:,}" if total == event.count else f"{event.count:,} of {total:,}"
+    return _of(event.count, total)
 
 
 def _pattern(pattern: str) -> str:

@@ -20,7 +20,7 @@ from onnxjson.checking.catalogue import RULES, family_of
 from onnxjson.checking.judging import COMPATIBLE, FORMAT, GateResult, Judged, ModelResult
 from onnxjson.checking.linting import Rule
 from onnxjson.checking.policy import NUMBERS, Verdict
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.change_words import Part, Words
 from onnxjson.rendering.cost_text import amount, cost_totals, problems, short_text
@@ -34,8 +34,11 @@ _RULES: Final = {rule.code: rule for rule in RULES}
 _SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
 """Marks in a page, from fonts without pictures."""
 
-IN_ROW: Final = 2
-"""Number of changes in the row of a model."""
+_IN_ROW: Final = 2
+"""Number of changes in the row of a model, before the line that counts the others."""
+
+_LONGEST_AMOUNT: Final = 24
+"""Characters of an amount in a cell of the page."""
 
 _OVERVIEW: Final = ("nodes", "parameters", "weights", "MACs", "peak", "findings")
 
@@ -200,13 +203,18 @@ def columns_of(judged: Judged | None) -> Sequence[str]:
 
 def row_words(model: ModelResult, changes: Sequence[Words]) -> list[Words]:
     """Return the status of a model unless it is changed, its first changes, and the number of the others."""
-    shown = list(changes[:IN_ROW])
-    if len(changes) > IN_ROW:
-        shown.append((Part(f"and {len(changes) - IN_ROW:,} more, below"),))
+    shown = list(changes[: in_row(changes)])
+    if len(changes) > len(shown):
+        shown.append((Part(f"and {len(changes) - len(shown):,} more, below"),))
     if model.status != "changed":
         return [(Part(model.status),), *shown]
     is_compared = model.before is not None and model.after is not None
     return shown or [(Part("nothing that the model has, only its file" if is_compared else "not compared"),)]
+
+
+def in_row(changes: Sequence[Words]) -> int:
+    """Return the number of changes in the row of a model: all where the others would be one."""
+    return _IN_ROW if len(changes) > _IN_ROW + 1 else len(changes)
 
 
 def by_severity(found: Iterable[Finding]) -> list[Finding]:
@@ -251,9 +259,15 @@ def _page_outputs(model: ModelResult) -> str:
 
 def _page_row(model: ModelResult) -> list[str]:
     return [
-        *map(page_number, _numbers(model, page_text)),
+        *map(page_number, _numbers(model, _page_amount)),
         page_number(f"{len(model.findings):,}", differs=not model.passes),
     ]
+
+
+def _page_amount(text: str) -> str:
+    """Return an amount that is not broken into lines; names of sizes can be long."""
+    short = text if len(text) <= _LONGEST_AMOUNT else text[:_LONGEST_AMOUNT] + ELLIPSIS
+    return page_text(short).replace(" ", "&nbsp;")
 
 
 def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:

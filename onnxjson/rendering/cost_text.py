@@ -134,7 +134,8 @@ def short_text(cost: Cost, field: str) -> str:
     number = getattr(cost, field)
     if not isinstance(number, str):
         return number_text(cost, field)
-    terms = [part for text in number.removeprefix("max(").removesuffix(")").split(", ") for part in text.split(" + ")]
+    formulas = number[4:-1].split(", ") if number.startswith("max(") else [number]
+    terms = [part for text in formulas for part in text.split(" + ")]
     largest = max(terms, key=lambda term: prod(map(int, _INTEGER.findall(term))) * (1000 ** term.count("*")))
     text = _INTEGER.sub(lambda found: amount(int(found[0])), largest).replace("*", " x ")
     if field.endswith("bytes"):

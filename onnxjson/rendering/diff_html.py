@@ -19,7 +19,7 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.rendering.change_words import Words, interface_words
+from onnxjson.rendering.change_words import Words, first_words
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, operator_of, places_of, size_rows
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
@@ -142,7 +142,7 @@ def diff_section(report: Report, prefix: str = "") -> Iterator[str]:
             text, style = _verdict(report)
             yield f'<p class="verdict {style}">{html.escape(text)}</p>\n'
         yield f"<p>{nodes_text(report)}; {report.count_text}</p>\n"
-        yield from (f"<p>{words_html(interface_words(change))}</p>\n" for change in report.interface)
+        yield from (f"<p>{words_html(words)}</p>\n" for words in first_words(report))
         yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
         yield page.badges()
         yield from page.changes()

@@ -14,7 +14,7 @@ from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.model.weights import weight_tensors
 from onnxjson.rendering.cost_text import cost_rows
-from onnxjson.rendering.diff_where import with_places
+from onnxjson.rendering.diff_where import Layers, with_places
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.values import weights
 
@@ -87,9 +87,7 @@ class Report(NamedTuple):
     bytes: Count
     costs: tuple[Cost, Cost] | None = None  # cost of both models, where it was asked for
     interface: tuple[InterfaceChange, ...] = ()  # what callers of the model notice
-    layers: tuple[
-        str, ...
-    ] = ()  # ``5 layers instead of 6: encoder/layer``, visible: numbered parts that were added or removed
+    layers: tuple[Layers, ...] = ()  # what was added or removed
 
     @property
     def changes(self) -> int:

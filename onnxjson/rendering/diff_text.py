@@ -45,6 +45,8 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield from paragraph(f"! {problem}", width, "bad")
     for change in report.interface:
         yield from paragraph(f"{change.word}: {change.text}", width, "bad" if change.is_breaking else "plain")
+    for layers in report.layers:
+        yield from paragraph(f"{layers.text}: {layers.name}".removesuffix(": "), width)
     for number, line in enumerate(table(list(_sizes(report, details=details)), width, right=(1, 2, 3), indent=0)):
         yield from () if number else [()]
         yield (Span(line, "plain" if number else "title"),)

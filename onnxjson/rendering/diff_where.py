@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member
+from onnxjson.diffing.events import KIND_PROPERTIES, Event, Kind, Member
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import counted, listed, visible
@@ -27,6 +27,11 @@ _MOST: Final = 3
 
 _LONGEST: Final = 40
 """Characters of the values of an attribute that are shown."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
+
+_ELSEWHERE: Final = 0.1
+"""Share of the nodes of removed layers that may be counterparts of those in others, such as a norm between layers."""
 
 _TOKEN: Final = re.compile(r"(\w+)\(|(\w+)=|([(\[])|([)\]])|(,)|[^\w()\[\],]+|\w+")
 
@@ -52,10 +57,23 @@ class _Side(NamedTuple):
     """By the address of a node or initializer; of constants the places of all nodes that consume them."""
     numbers: Mapping[str, Sequence[float]]
     """By address, the elements of constants that a line may show as an option: one number, or integers."""
+    operators: Mapping[str, str]
+    """By the address of a node."""
 
 
-def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[tuple[Event, ...], tuple[str, ...]]:
-    """Return the events with `Event.where`, and the numbered parts that were added or removed.
+class Layers(NamedTuple):
+    """Rounds of a repeat that were added or removed."""
+
+    text: str
+    """``5 of 6 layers removed (layers 1 to 5)``."""
+    name: str
+    """What the names of their nodes have in common, visible: ``encoder/layer``."""
+    events: frozenset[int] = frozenset()
+    """The positions of the events that say nothing else."""
+
+
+def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[tuple[Event, ...], tuple[Layers, ...]]:
+    """Return the events with `Event.where`, and the layers that were added or removed.
 
     Events are as they are for models of more than `LARGEST` nodes.
     """
@@ -71,10 +89,47 @@ def with_places(events: Sequence[Event], alignment: Alignment) -> tuple[tuple[Ev
         msgspec.structs.replace(event, where=_where(event, base, target)) if _is_placed(event) else event
         for event in events
     ]
-    return tuple(placed), tuple(_layers(alignment, base, target))
+    layers = [*_layers(events, "eliminated", base), *_layers(events, "inserted", target)]
+    return tuple(placed), tuple(layers or _numbered(alignment, base, target))
 
 
-def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
+def _layers(events: Sequence[Event], kind: Kind, side: _Side) -> Iterator[Layers]:
+    """Yield the rounds that were added or removed, if they have the operators of all nodes of the events about them."""
+    repeats = {id(place.repeat): place.repeat for places in side.places.values() for place in places}
+    nodes = {
+        number: [
+            address
+            for member in event.members
+            for address in (member.base if kind == "eliminated" else member.target)
+            if address in side.operators
+        ]
+        for number, event in enumerate(events)
+        if event.kind == kind or (kind == "inserted" and event.pattern == "constant -> Identity")
+    }
+    for repeat in repeats.values():
+        about = {
+            number: addresses
+            for number, addresses in nodes.items()
+            if any([each in side.places and side.places[each][0].repeat is repeat for each in addresses])
+        }
+        changed = [address for addresses in about.values() for address in addresses]
+        places = [place for place in _covered(changed, side) if place.repeat is repeat]
+        if repeat is None or not places or len(repeat.rounds) != repeat.repeat:
+            continue
+        rounds = [ref for place in places for ref in _round(place)]
+        elsewhere = {*changed} - {ref.address for ref in rounds}
+        is_explained = Counter([side.operators[address] for address in changed]) == Counter(map(_operator, rounds))
+        if is_explained and len(elsewhere) <= _ELSEWHERE * len(changed):
+            total, (one, several) = repeat.repeat, _words(repeat)
+            which = _which(places)
+            if kind == "inserted":
+                text = f"{counted(total, one)} instead of {total - len(places)} ({which} added)"
+            else:
+                text = f"{len(places)} of {total} {several} removed" + (f" ({which})" if len(places) < total else "")
+            yield Layers(text, _name(repeat.name), frozenset(about))
+
+
+def _numbered(alignment: Alignment, base: _Side, target: _Side) -> Iterator[Layers]:
     """Yield ``5 layers instead of 6: encoder/layer`` for numbers in names that only one of the models has."""
     names = dict.fromkeys(
         [place.repeat.name for side in (base, target) for places in side.places.values() for place in places
@@ -87,7 +142,11 @@ def _layers(alignment: Alignment, base: _Side, target: _Side) -> Iterator[str]:
             for side in (alignment.base, alignment.target)
         ]
         if before != after and before and after:
-            yield f"{counted(after, 'layer')} instead of {before}: {visible(name.replace('{i}', '').strip('./_-'), 60)}"
+            yield Layers(f"{counted(after, 'layer')} instead of {before}", _name(name))
+
+
+def _name(name: str) -> str:
+    return visible(name.replace("{i}", "").strip("./_-"), 60)
 
 
 def _is_placed(event: Event) -> bool:
@@ -116,7 +175,7 @@ def _side(index: Index) -> _Side:
                 len(elements) == 1 and isinstance(elements[0], float)
             ):
                 numbers[address] = elements
-    return _Side(places, numbers)
+    return _Side(places, numbers, {ref.address: _operator(ref) for ref in index.node_refs})
 
 
 def _places(index: Index) -> Iterator[tuple[str, _Place]]:
@@ -160,13 +219,15 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
     repeat: Line | None = None
     for member in event.members:
         before, after = _first(member.base, base.places), _first(member.target, target.places)
-        places = before or after or ()
+        is_changed = KIND_PROPERTIES[event.kind].effect == "changed"
+        rounds = () if is_changed else _covered(member.base, base) or _covered(member.target, target)
+        places = rounds or before or after or ()
         for number, place in enumerate(places):
             if place.repeat is None or (repeat is not None and repeat is not place.repeat):
                 return ""
             repeat = place.repeat
             names: list[str] = []
-            if before and after and len(before) == len(after) and KIND_PROPERTIES[event.kind].effect == "changed":
+            if before and after and len(before) == len(after) and is_changed:
                 values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
                 names = _changed_options(event, values, before[number], after[number])
             for name in names or [""]:
@@ -194,6 +255,23 @@ def _first(addresses: Sequence[str], by_address: Mapping[str, _Found]) -> _Found
     return None
 
 
+def _covered(addresses: Sequence[str], side: _Side) -> list[_Place]:
+    """A place for each round of which most nodes are among several, such as those of a layer that was removed."""
+    by_round: dict[tuple[int, int], list[_Place]] = {}
+    for place in [side.places[address][0] for address in addresses if address in side.places]:
+        if place.repeat is not None and len(addresses) > 1:
+            by_round.setdefault((id(place.repeat), place.position), []).append(place)
+    return [
+        places[0]._replace(slot=(0, "", 0)) for places in by_round.values() if len(places) * 2 > len(_round(places[0]))
+    ]
+
+
+def _round(place: _Place) -> list[NodeRef]:
+    """The nodes of its round but for constants."""
+    assert place.repeat is not None
+    return [ref for ref in place.repeat.rounds[place.position] if not is_constant_node(ref.node)]
+
+
 def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
     """``in all 4 layers``, ``layers 0, 2 only``, or ``in 7 of 8 places`` if some rounds have only some of the places.
 
@@ -202,10 +280,8 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
     repeat = places[0].repeat
     assert repeat is not None
     by_round: dict[int, set[tuple[int, str, int]]] = {}
-    numbers: dict[str, None] = {}
     for place in places:
         by_round.setdefault(place.position, set()).add(place.slot)
-        numbers[place.number] = None
     slots = set().union(*by_round.values())
     total = len(slots) * len(repeat.rounds)
     if of_operator:
@@ -213,11 +289,32 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
         total = sum([_count(place) for place in lines])
     if any([len(each) * len(repeat.rounds) != total for each in by_round.values()]):
         return f"in {sum(map(len, by_round.values()))} of {total} places"
-    word = visible(repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-"), 40) or "rounds"
-    words = word if word.endswith("s") else f"{word}s"
     if len(by_round) == len(repeat.rounds):
-        return f"in all {len(by_round)} {words}"
-    return f"{words if len(numbers) > 1 else word} {listed([*numbers], 8)} only"
+        return f"in all {len(by_round)} {_words(repeat)[1]}"
+    return f"{_which(places)} only"
+
+
+def _words(repeat: Line) -> tuple[str, str]:
+    """``layer`` and ``layers``: a plain word of their name, or ``round``."""
+    word = repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-")
+    word = word if _PLAIN.fullmatch(word) else "round"
+    one = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    return one, f"{one}s"
+
+
+def _which(places: Sequence[_Place]) -> str:
+    """``layer 4``, ``layers 0, 2``, ``layers 1 to 5``."""
+    numbers = sorted({int(place.number) for place in places})
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    assert places[0].repeat is not None
+    one, several = _words(places[0].repeat)
+    return f"{several if len(numbers) > 1 else one} {listed(texts, 8)}"
 
 
 def _count(place: _Place) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 from onnxjson.checking.judging import BREAKING, COMPATIBLE, DIFFERENT, GateResult, ModelResult
 from onnxjson.model.display import counted, listed
 from onnxjson.rendering.change_words import Words
-from onnxjson.rendering.ci_reports import IN_ROW, by_severity, columns_of, headline, row_words, state_of, urgency
+from onnxjson.rendering.ci_reports import by_severity, columns_of, headline, in_row, row_words, state_of, urgency
 from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span, words_markdown
 
 _ICONS: Final = {"error": "❌", "warning": "⚠️", "ok": "✅"}
@@ -17,6 +17,9 @@ _OUTPUT_ICONS: Final = {"equal": "", "different": "⚠️ ", "inconclusive": "�
 _COSTS: Final = ("nodes", "parameters", "weights", "MACs", "peak")
 _MOST_CHANGES: Final = 8
 """Maximum number of further changes of a model."""
+
+_MOST_ALIKE: Final = 3
+"""Maximum number of messages of a rule about a model."""
 
 _LINES: Final = 60
 """Number of lines of a comment about up to 20 models."""
@@ -75,18 +78,27 @@ def _row(result: ModelResult, changes: Sequence[Words]) -> str:
 
 
 def _findings(result: ModelResult) -> Iterator[str]:
-    """Yield a line for result finding and for what could not be compared."""
+    """Yield a line for each finding, with the number of those that say the same, and for what could not be compared."""
+    alike: dict[tuple[str, str], dict[str, list[str]]] = {}
     for finding in by_severity(result.findings):
         if finding.code not in _IN_ROWS or finding.severity == "error":
-            where = f" {code('@' + finding.address)}" if finding.address else ""
             hint = f"; {finding.hint}" if finding.hint else ""
-            text = f"{code(result.name)}: {code(finding.code)} {code_span(finding.message + hint)}{where}"
-            yield f"- {_ICONS[finding.severity]} {text}\n"
+            of_code = alike.setdefault((finding.severity, finding.code), {})
+            of_code.setdefault(finding.message + hint, []).append(finding.address)
+    for (severity, name), messages in alike.items():
+        start = f"- {_ICONS[severity]} {code(result.name)}: {code(name)}"
+        shown = len(messages) if len(messages) <= _MOST_ALIKE + 1 else _MOST_ALIKE
+        for message, addresses in [*messages.items()][:shown]:
+            where = f" {code('@' + addresses[0])}" if addresses[0] else ""
+            where += f" and {len(addresses) - 1:,} more" if len(addresses) > 1 else ""
+            yield f"{start} {code_span(message)}{where}\n"
+        if left := sum(map(len, [*messages.values()][shown:])):
+            yield f"{start} {left:,} more\n"
     for problem in result.problems:
         yield f"- {_ICONS['warning']} {code(result.name)}: not compared: {code_span(problem)}\n"
 
 
 def _further(result: ModelResult, changes: Sequence[Words]) -> Iterator[str]:
     """Yield the changes that the row has no room for, on one line."""
-    if further := [words_markdown(words) for words in changes[IN_ROW:]]:
+    if further := [words_markdown(words) for words in changes[in_row(changes) :]]:
         yield f"- {code(result.name)} also: {listed(further, _MOST_CHANGES, '; ')}\n"

@@ -13,7 +13,7 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering import trace_text
-from onnxjson.rendering.change_words import Words, interface_words
+from onnxjson.rendering.change_words import Words, first_words
 from onnxjson.rendering.diff_report import EFFECTS, Report, places_of, size_rows
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 
@@ -59,8 +59,8 @@ def diff_markdown(report: Report) -> str:
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in places_of(loud).items())
         text.add(f" **{report.count_text}**{kinds and ': '}{kinds}.")
     text.add("\n")
-    text.add("".join([f"\n- {words_markdown(interface_words(change))}" for change in report.interface[:20]]))
-    text.add("\n" if report.interface else "")
+    first = [f"\n- {words_markdown(words)}" for words in first_words(report)[:20]]
+    text.add("".join(first) + ("\n" if first else ""))
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
     with_verdicts = any(map(_verdict, loud))

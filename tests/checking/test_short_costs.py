@@ -16,6 +16,7 @@ from tests.editing.graphs import model_of
         ("288*N*S*S + 41472*N*S", ">= 288 x N x S x S", ">= 288 x N x S x S bytes"),
         ("max(49152*N + 13536, 405696*N + 13408)", ">= 405.7 k x N", ">= 405.7 kB x N"),
         ("N", "N", "N bytes"),
+        ("12*(a.0)*(b.1)", "12 x (a.0) x (b.1)", "12 x (a.0) x (b.1) bytes"),
     ],
 )
 def test_a_long_formula_is_shown_by_its_largest_part(macs: int | str, text: str, bytes_text: str) -> None:

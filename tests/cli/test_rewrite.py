@@ -11,6 +11,7 @@ from onnxjson import edits
 from onnxjson.editing.catalogue import NAMES
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.spelling import option_of
+from onnxjson.model.index import Index
 from tests.cli.running import run, run_process
 
 ALPHA = '{"edit": "set-attribute", "node": "op:LeakyRelu", "attribute": "alpha", "value": 0.25}'
@@ -345,7 +346,8 @@ def test_json_says_what_was_written_and_what_would_change(binary: Path, tmp_path
     out, text = tmp_path / "new.onnx", tmp_path / "text.txt"
     text.write_text("no model")
     line = ("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.25", "--json")
-    written = {"model": str(binary), "written": str(out), "changed": True, "notes": []}
+    nodes = len(Index(onnxjson.load(binary)).node_refs)
+    written = {"model": str(binary), "written": str(out), "changed": True, "nodes": [nodes] * 2, "notes": []}
     assert json.loads(run(*line, "-o", out).stdout) == [written]
     (found,) = json.loads(run(*line, "--dry-run").stdout)
     assert (found["written"], found["diff"]["summary"]["events"]) == (None, {"attribute-changed": 1})

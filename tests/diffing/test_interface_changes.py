@@ -33,11 +33,11 @@ def _changes(base: Model, target: Model) -> list[tuple[bool, str]]:
     ("before", "after", "expected"),
     [
         (["N", 3], ["N", 3], []),
-        ([1, 3], ["N", 3], [(False, 'input "x": axis 0 "1" -> "N"')]),
-        ([1, 3], [None, 3], [(False, 'input "x": axis 0 "1" -> "?"')]),
+        ([1, 3], ["N", 3], [(False, 'input "x": axis 0 made variable, "1" -> "N"')]),
+        ([1, 3], [None, 3], [(False, 'input "x": axis 0 made variable, "1" -> "?"')]),
         (["N", 3], ["batch", 3], [(False, 'input "x": axis 0 "N" -> "batch"')]),
-        (["N", 3], [4, 3], [(True, 'input "x": axis 0 "N" -> "4"')]),
-        ([None, 3], [4, 3], [(True, 'input "x": axis 0 "?" -> "4"')]),
+        (["N", 3], [4, 3], [(True, 'input "x": axis 0 fixed, "N" -> "4"')]),
+        ([None, 3], [4, 3], [(True, 'input "x": axis 0 fixed, "?" -> "4"')]),
         ([1, 3], [1, 4], [(True, 'input "x": axis 1 "3" -> "4"')]),
         ([1, 3], [1, 3, 1], [(True, 'input "x": rank "float32[1,3]" -> "float32[1,3,1]"')]),
         ([1, 3], None, [(False, 'input "x": "float32[1,3]" -> "float32"')]),
@@ -59,7 +59,7 @@ def test_dtype_is_breaking_and_what_several_share_is_said_once() -> None:
     half = _model([_value("x", [1, 3], TensorProto.FLOAT16)], [_value("y", [1, 3], TensorProto.FLOAT16)])
     assert _changes(base, half) == [(True, 'input "x", output "y": dtype "float32" -> "float16"')]
     opened = _model([_value("x", ["N", 3])], [_value("y", ["N", 3])])
-    assert _changes(base, opened) == [(False, 'input "x", output "y": axis 0 "1" -> "N"')]
+    assert _changes(base, opened) == [(False, 'input "x", output "y": axis 0 made variable, "1" -> "N"')]
 
 
 def test_renamed_output_is_named_as_such_and_others_are_added_or_removed() -> None:

@@ -677,7 +677,8 @@ def test_a_summary_says_what_happened(models: Path, tmp_path: Path) -> None:
     assert re.search(r"matches\n +8  clamp", run("fleet", "find", models, "--rules", rule, "--jobs", "1").stdout)
     assert run("fleet", "find", models, "--rules", "--jobs", "1").exit_code == 0
     changed = run("fleet", "rewrite", "set-doc", models, "--text", "a", "-o", tmp_path / "a", "--jobs", "1").stdout
-    assert re.search(r"m000\.onnx  \([0-9]+ bytes -> [0-9]+ bytes\)", changed)
+    assert "written: nodes 12 -> 12, " in changed
+    assert re.search(r"m000\.onnx  \(nodes 1 -> 1, [0-9]+ bytes -> [0-9]+ bytes\)", changed)
     of_rules = tmp_path / "summary.json"
     checked = run("fleet", "check", models, "--select", "naming", "--jobs", "1", "-o", of_rules).stdout
     assert json.loads(of_rules.read_text())["tables"]["findings"][0]["label"] == "ONJ408"

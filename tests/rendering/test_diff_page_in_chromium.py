@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import onnxjson
 from tests.cli.running import run
+from tests.editing.graphs import model_of
 from tests.rendering.chromium import OVERFLOW, needs_chromium, opened, printed, sheets, written
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -49,6 +51,22 @@ def test_the_page_of_a_diff_is_never_wider_than_the_window(pages: dict[str, Path
     assert written(document, "wide") == ""
     assert written(document, "paper") == "rgb(255, 255, 255)"
     assert written(opened(pages["diff"], width, OVERFLOW, dark=True), "paper") == "rgb(13, 17, 23)"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_long_names_before_and_after_share_the_width(width: int, tmp_path: Path) -> None:
+    old, new = "o" * 150, "n" * 150
+    nodes = f"{new} = Exp(x) {old} = Identity({new}) y = Relu({old})"
+    onnxjson.save(model_of(f"g (float[2] x) => (float[2] y) {{ {nodes} }}"), tmp_path / "m.onnx")
+    onnxjson.save(model_of(f"g (float[2] x) => (float[2] y) {{ {new} = Exp(x) y = Relu({new}) }}"), tmp_path / "n.onnx")
+    run("diff", tmp_path / "m.onnx", tmp_path / "n.onnx", "-o", tmp_path / "diff.html")
+    narrow = """
+      const cells = [...document.querySelectorAll(".details td:not(:empty)")].map(each => each.offsetWidth);
+      document.documentElement.dataset.narrowest = Math.min(...cells);
+    """
+    document = opened(tmp_path / "diff.html", width, OVERFLOW + narrow)
+    assert written(document, "wide") == ""
+    assert int(written(document, "narrowest")) > 50
 
 
 def test_the_search_of_a_diff_lists_the_nodes_that_it_finds(pages: dict[str, Path]) -> None:

@@ -1,7 +1,7 @@
 """Where changes are in the outline, the same in all forms of a report."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import pytest
@@ -20,16 +20,19 @@ from tests.outline.written import model
 
 _LAYERS = 3
 _LAYER = f"n = LayerNormalization<epsilon = 0.001>(x, w8, w8) {SPLIT.replace('(x,', '(n,')} s = MatMul(q, k)"
-_WEIGHTS = f"{WEIGHTS}, float[8] w8 = ., float[8,8] up = ., float[8,8] down = ."
+_WEIGHTS = f"{WEIGHTS}, float[8] w8 = ."
 
 
-def _network(scales: Mapping[int, float], epsilons: Mapping[int, float]) -> Model:
+def _network(scales: Mapping[int, float], epsilons: Mapping[int, float], layers: int = _LAYERS) -> Model:
     """Layers of attention; a scale of 0.3 and an epsilon of 0.001, unless another one is given for the layer."""
     text, weights, x = "", _WEIGHTS, "x"
-    for layer in range(_LAYERS):
+    for layer in range(layers):
         weights += f", float scale{layer} = {{{scales.get(layer, 0.3)}}}"
+        for number, name in enumerate(("wq", "wk", "wv", "wo", "up", "down")):
+            weights += f", float[8,8] {name}{layer} = {{{', '.join([str(layer * 6 + number)] * 64)}}}"
         block = f"{_LAYER} t = Mul(s, scale{layer}) p = Softmax(t) {JOIN} y = Add(x, out)"
         block += " h = MatMul(y, up) g = Relu(h) d = MatMul(g, down) z = Add(y, d)"
+        block = re.sub(r"\b(wq|wk|wv|wo|up|down)\b", rf"\g<1>{layer}", block)
         block = block.replace("0.001", str(epsilons.get(layer, 0.001)))
         values = "|".join({*re.findall(r"(\w+) = [A-Z]", block)})
         block = re.sub(rf"\b({values})\b", rf"\g<1>_{layer}", block)
@@ -54,9 +57,9 @@ def _report(scales: Mapping[int, float], epsilons: Mapping[int, float]) -> Repor
     ("scales", "epsilons", "where"),
     [
         (dict.fromkeys(range(3), 0.25), {}, "in all 3 layers: Attention.scale 0.3 -> 0.25"),
-        ({2: 0.25}, {}, "layers 2 only: Attention.scale 0.3 -> 0.25"),
+        ({2: 0.25}, {}, "layer 2 only: Attention.scale 0.3 -> 0.25"),
         ({0: 0.25, 2: 0.25}, {}, "layers 0, 2 only: Attention.scale 0.3 -> 0.25"),
-        ({}, {1: 0.01}, "layers 1 only: LayerNorm.eps 0.001 -> 0.01"),
+        ({}, {1: 0.01}, "layer 1 only: LayerNorm.eps 0.001 -> 0.01"),
         ({}, dict.fromkeys(range(3), 0.01), "in all 3 layers: LayerNorm.eps 0.001 -> 0.01"),
     ],
 )
@@ -105,7 +108,7 @@ def _stack(alphas: Sequence[tuple[float, float]], gain: float = 0, scale: float 
         ([0.2, 0.1] * 4, "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2"),
         (
             [0.2, 0.1, 0.2, 0.1, 0.3, 0.1, 0.2, 0.1],
-            "rounds 0, 1, 3 only: LeakyRelu.alpha 0.1 -> 0.2; rounds 2 only: LeakyRelu.alpha 0.1 -> 0.3",
+            "rounds 0, 1, 3 only: LeakyRelu.alpha 0.1 -> 0.2; round 2 only: LeakyRelu.alpha 0.1 -> 0.3",
         ),
         ([0.2, 0.3] * 4, "in all 4 rounds: LeakyRelu.alpha 0.1 -> 0.2, LeakyRelu.alpha 0.1 -> 0.3"),
     ],
@@ -126,7 +129,7 @@ def test_a_change_is_not_told_under_another_one_of_the_same_lines() -> None:
     alphas = [(0.1, 0.1), (0.1, 0.1), (0.2, 0.1), (0.1, 0.1)]
     events = report(onnxjson.diff(_stack([(0.1, 0.1)] * 4), _stack(alphas, gain=0.2)), "a", "b").events
     assert {event.pattern: event.where for event in events} == {
-        "LeakyRelu.alpha": "rounds 2 only: LeakyRelu.alpha 0.1 -> 0.2",
+        "LeakyRelu.alpha": "round 2 only: LeakyRelu.alpha 0.1 -> 0.2",
         "LayerNormalization input 1": "in all 4 rounds",
     }
 
@@ -151,17 +154,103 @@ def test_an_option_in_one_of_two_equal_calls_of_a_line_is_counted() -> None:
     assert event.where == "in 3 of 6 places: LeakyRelu.alpha 0.1 -> 0.2"
 
 
-def test_numbered_parts_that_are_gone_are_told_first() -> None:
-    base = _network({}, {})
+def _without(removed: Collection[int], layers: int, *, renumbered: bool = False) -> tuple[Model, Model]:
+    """A network of layers with different scales and a head, and the same without some of the layers."""
+    base = _network({number: number + 0.5 for number in range(layers)}, {}, layers)
     assert base.graph is not None
-    last, before = base.graph.node[-1].output[0], [f"z_{_LAYERS - 2}"]
-    kept = [node for node in base.graph.node if not (node.name or "").startswith(f"/layers.{_LAYERS - 1}/")]
-    nodes = [msgspec.structs.replace(node, output=(last,)) if [*node.output] == before else node for node in kept]
-    target = msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=tuple(nodes)))
+    (output,) = base.graph.output
+    head = msgspec.structs.replace(
+        base.graph.node[0], op_type="Neg", input=(output.name or "",), output=("out",), name="/head/Neg", attribute=()
+    )
+    outputs = (msgspec.structs.replace(output, name="out"),)
+    kept = [number for number in range(layers) if number not in removed]
+    sources = {f"z_{number}": f"z_{number - 1}" if number else "x" for number in removed}
+    nodes = []
+    for node in base.graph.node:
+        number = int((node.name or "").split("/")[1].removeprefix("layers."))
+        if number in kept:
+            name = node.name or ""
+            if renumbered:
+                name = name.replace(f"layers.{number}", f"layers.{kept.index(number)}")
+            inputs = tuple([_source(each, sources) for each in node.input])
+            nodes.append(msgspec.structs.replace(node, input=inputs, name=name))
+    last = msgspec.structs.replace(head, input=(_source(head.input[0], sources),))
+    base, target = [
+        msgspec.structs.replace(base, graph=msgspec.structs.replace(base.graph, node=(*before, after), output=outputs))
+        for before, after in ((base.graph.node, head), (nodes, last))
+    ]
+    return base, target
+
+
+def _source(name: str, outputs: Mapping[str, str]) -> str:
+    while name in outputs:
+        name = outputs[name]
+    return name
+
+
+@pytest.mark.parametrize("renumbered", [False, True])
+@pytest.mark.parametrize(
+    ("removed", "where", "text"),
+    [
+        ([2], ["layer 2 only"], "1 of 6 layers removed (layer 2)"),
+        ([1, 4], ["layers 1, 4 only"], "2 of 6 layers removed (layers 1, 4)"),
+        ([2, 3], ["layers 2, 3 only"], "2 of 6 layers removed (layers 2, 3)"),
+        ([0, 2, 3, 4], ["layer 0 only", "layers 2 to 4 only"], "4 of 6 layers removed (layers 0, 2 to 4)"),
+        ([1, 2, 3, 4, 5], ["layers 1 to 5 only"], "5 of 6 layers removed (layers 1 to 5)"),
+        ([0, 1, 2, 3, 4, 5], ["in all 6 layers"], "6 of 6 layers removed"),
+    ],
+)
+def test_removed_layers_are_named_in_all_forms(
+    removed: list[int], where: list[str], text: str, renumbered: bool
+) -> None:
+    base, target = _without(removed, 6, renumbered=renumbered)
     shown = report(onnxjson.diff(base, target), "a", "b")
-    assert shown.layers == ("2 layers instead of 3: layers",)
-    assert words_markdown(change_words(shown)[0]) == "`2 layers instead of 3: layers`"
-    assert report(onnxjson.diff(base, _network({1: 0.4}, {})), "a", "b").layers == ()
+    assert [event.where for event in shown.events if event.kind == "eliminated"] == where
+    assert [(layers.text, layers.name) for layers in shown.layers] == [(text, "layers")]
+    assert _words(base, target)[0] == f"{text}: layers"
+    assert not any(["removed" in words for words in _words(base, target)[1:]])
+    assert f"- {text}: `layers`" in diff_markdown(shown)
+    assert f"<p>{text}: <code>layers</code></p>" in "".join(diff_html(shown))
+    lines = ["".join([span.text for span in line]).strip() for line in diff_lines(shown, 100)]
+    assert {f"{text}: layers", *where} <= {*lines}
+    data = msgspec.json.decode("".join(diff_json(shown)))["events"]
+    assert [each["where"] for each in data if each["kind"] == "eliminated"] == where
+
+
+def test_added_layers_are_told_as_such_and_other_changes_are_not_hidden() -> None:
+    target, base = _without([1, 2], 6)
+    assert _words(base, target)[0] == "6 layers instead of 4 (layers 1, 2 added): layers"
+    base, target = _without([1, 2], 6)
+    assert target.graph is not None
+    softmax = next(place for place, node in enumerate(target.graph.node) if node.op_type == "Softmax")
+    nodes = [*target.graph.node]
+    nodes[softmax] = msgspec.structs.replace(nodes[softmax], op_type="Hardmax")
+    changed = msgspec.structs.replace(target, graph=msgspec.structs.replace(target.graph, node=tuple(nodes)))
+    words = _words(base, changed)
+    assert words[0] == "2 of 6 layers removed (layers 1, 2): layers"
+    assert any(["Softmax -> Hardmax" in each for each in words[1:]]), words
+
+
+def _without_softmax(model: Model) -> Model:
+    assert model.graph is not None
+    nodes, outputs = [], dict[str, str]()
+    for node in model.graph.node:
+        if node.op_type == "Softmax":
+            outputs[node.output[0]] = node.input[0]
+        else:
+            nodes.append(msgspec.structs.replace(node, input=tuple([outputs.get(name, name) for name in node.input])))
+    return msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=tuple(nodes)))
+
+
+def test_layers_that_lost_a_part_are_not_removed() -> None:
+    base, target = _without([], 3)
+    shown = report(onnxjson.diff(base, _without_softmax(target)), "a", "b")
+    assert shown.layers == ()
+    assert [event.where for event in shown.events] == ["in all 3 layers"]
+    base, target = _without([1], 4)
+    words = _words(base, _without_softmax(target))
+    assert words[0] == "3 layers instead of 4: layers"
+    assert any([each.startswith("removed") and "Softmax" in each for each in words[1:]]), words
 
 
 def test_cleanup_is_told_last() -> None:

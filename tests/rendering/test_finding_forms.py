@@ -1,12 +1,13 @@
 """Findings in the forms of other programs."""
 
+import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
-import junitparser
-import pydantic
 import pytest
-from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as SarifLog
+import xmlschema
+from jsonschema import Draft4Validator
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding
@@ -19,6 +20,10 @@ FOUND = [
     ),
     Finding(severity="warning", code="input-dtype", message="m", file=HOSTILE, line=3, column=7),
 ]
+
+SCHEMAS = Path(__file__).parent / "official"
+SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))
+JUNIT = xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd")
 
 
 def test_sarif_has_rules_levels_places_and_fingerprints() -> None:
@@ -55,8 +60,7 @@ def test_junit_is_xml_with_a_case_for_each_file() -> None:
 
 @pytest.mark.parametrize("found", [[], FOUND])
 def test_sarif_fits_its_schema(found: list[Finding]) -> None:
-    log = SarifLog.model_validate_json("".join(findings_text(found, "sarif")), strict=True)
-    assert all(result.message.text for result in log.runs[0].results or [])
+    SARIF.validate(json.loads("".join(findings_text(found, "sarif"))))
 
 
 BROKEN_SARIF = [
@@ -67,6 +71,7 @@ BROKEN_SARIF = [
     ('"ruleIndex": 0', '"ruleIndex": "0"'),
     ('"fullyQualifiedName"', '"name of all"'),
     ('"driver"', '"drivers"'),
+    ('"message": {\n      "text"', '"message": {\n      "markdown"'),
 ]
 
 
@@ -74,51 +79,26 @@ BROKEN_SARIF = [
 def test_schema_of_sarif_refuses_other_logs(text: str, other: str) -> None:
     log = "".join(findings_text(FOUND, "sarif"))
     assert text in log
-    with pytest.raises(pydantic.ValidationError):
-        SarifLog.model_validate_json(log.replace(text, other, 1), strict=True)
+    assert not SARIF.is_valid(json.loads(log.replace(text, other, 1)))
 
 
-def _read_and_written(text: str) -> str:
-    """Return a JUnit report that junitparser writes anew from all that it reads in another, with its own counts."""
-    report = junitparser.JUnitXml()
-    for suite in junitparser.JUnitXml.fromstring(text.encode()):
-        suite_copy = junitparser.TestSuite(suite.name)
-        for case in suite:
-            case_copy = junitparser.TestCase(case.name, case.classname)
-            for result in case.result:
-                result_copy = type(result)(result.message, result.type)
-                result_copy.text = result.text
-                case_copy.result = [*case_copy.result, result_copy]
-            if case.system_out is not None:
-                case_copy.system_out = case.system_out
-            suite_copy.add_testcase(case_copy)
-        report.add_testsuite(suite_copy)
-    return ElementTree.tostring(report._elem, encoding="unicode")
-
-
-def _elements(text: str) -> list[tuple[str, dict[str, str], str]]:
-    """Return the elements of a report: tags, attributes but for skipped cases and times, which are optional, texts."""
-    return [
-        (
-            element.tag,
-            {name: value for name, value in element.attrib.items() if name not in {"skipped", "time"}},
-            (element.text or "").strip(),
-        )
-        for element in ElementTree.fromstring(text).iter()
-    ]
-
-
-def test_junit_is_what_another_program_reads_and_writes() -> None:
-    report = "".join(findings_text(FOUND, "junit", ["good.onnx"]))
-    assert _elements(report) == _elements(_read_and_written(report))
+@pytest.mark.parametrize("found", [[], FOUND])
+def test_junit_fits_its_schema(found: list[Finding]) -> None:
+    JUNIT.validate("".join(findings_text(found, "junit", ["good.onnx"])))
 
 
 @pytest.mark.parametrize(
     ("text", "other"),
-    [('failures="1"', 'failures="2"'), ("system-out", "output"), ("classname", "class"), ("testcase", "case")],
+    [
+        (' failures="1"', ""),
+        ("system-out", "output"),
+        ("classname", "class"),
+        ("testcase", "case"),
+        ("<testcase name=", "<testcase file="),
+        ("failure", "fault"),
+    ],
 )
-def test_other_program_does_not_read_other_reports(text: str, other: str) -> None:
+def test_schema_of_junit_refuses_other_reports(text: str, other: str) -> None:
     report = "".join(findings_text(FOUND, "junit", ["good.onnx"]))
     assert text in report
-    broken = report.replace(text, other)
-    assert _elements(broken) != _elements(_read_and_written(broken))
+    assert not JUNIT.is_valid(report.replace(text, other))
