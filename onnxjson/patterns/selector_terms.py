@@ -74,6 +74,11 @@ def spelled(key: str, text: str) -> str:
     return f"{key}:" + (text if _PLAIN.fullmatch(text) else in_quotes(text))
 
 
+def has_terms(text: str) -> bool:
+    """Return whether a text has terms such as ``op:Conv``; a name may have them too."""
+    return _HAS_KEY.search(text) is not None
+
+
 def parse(text: str) -> Selector:
     """Parse the text of a selector.
 
@@ -90,7 +95,7 @@ def parse(text: str) -> Selector:
         raise SelectorError('the selector is empty; name a node or tensor, or write terms such as "op:Conv"')
     if quoted := _QUOTED.fullmatch(text.strip()):
         return Selector(text, name=Value(_unescaped(quoted[1]), quoted=True))
-    if not _HAS_KEY.search(text):
+    if not has_terms(text):
         return Selector(text, name=Value(text))
     terms = _Words(text).terms()
     places = [term for term in terms if term.key == "in"]

@@ -33,6 +33,8 @@ _OF_NODES: Final = ("set-doc", "set-metadata")
 
 _OF_OUTPUTS: Final = ("add-output", "set-shape")  # edits that start with an output of the node under the cursor
 
+NEEDED: Final = "still needed: "  # what feedback begins with while required fields are empty
+
 YES: Final = "yes"
 NO: Final = "no"
 
@@ -263,7 +265,7 @@ def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also 
             mistakes.setdefault(value, visible(mistake, 500))
     missing = [field.label for field in filling.missing()]
     if missing or mistakes or filling.name in SLOW:
-        text = f"still needed: {', '.join(missing)}" if missing else ""
+        text = f"{NEEDED}{', '.join(missing)}" if missing else ""
         return Feedback(text, "plain", notes, mistakes)
     flow = Flow()
     try:

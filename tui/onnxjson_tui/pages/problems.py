@@ -140,8 +140,7 @@ class ProblemsPage(Page[Workbench]):
         """Run the checker and the shape inference of onnx in a separate process."""
         session = self.workbench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
-        self._checked_revision, self._trouble = revision, ""
-        self._worker = worker = Worker()
+        self._checked_revision, worker = revision, Worker()
         job = self.workbench.jobs.start(
             _CHECK,
             "checking with onnx",
@@ -149,7 +148,8 @@ class ProblemsPage(Page[Workbench]):
             lambda found: self._take("onnx", found, revision),
             self._failed,
         )
-        job.dropped = self._dropped
+        job.dropped = self._dropped  # An earlier check ends here, not by escape.
+        self._worker, self._trouble = worker, ""
         self.redraw()
 
     @property

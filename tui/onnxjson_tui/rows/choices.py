@@ -163,7 +163,10 @@ class NodeText:
         is_plain = what.text == what.text.lower()
         if what.kind == "pattern":
             fits = regular_expression(what.text, ignore_case=is_plain and not what.text.startswith("(?i)")).is_in
-            return [number for number, line in enumerate(self._lines) if fits(line)]
+            if not re.search(r"[$^]", what.text):
+                return [number for number, line in enumerate(self._lines) if fits(line)]
+            # They are the ends of an operator, of a name and of an output, too.
+            return [number for number, line in enumerate(self._lines) if any(map(fits, (line, *line.split(" "))))]
         return [number for number, line in enumerate(self._lines) if what.text in (line.lower() if is_plain else line)]
 
 

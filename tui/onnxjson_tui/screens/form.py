@@ -16,7 +16,7 @@ from onnxjson.editing.parameters import Parameter
 from onnxjson.model.errors import BrokenNodesError, OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, clipped, shortened, wrapped
 from onnxjson_tui.names.editable_names import item_line
-from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits_of, feedback
+from onnxjson_tui.names.form_filling import NEEDED, SLOW, Also, Feedback, Filling, edits_of, feedback
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.session.history import Preview
@@ -164,6 +164,9 @@ class FormScreen(Dialog[Preview | None]):
         if self._is_busy or not self.is_attached:
             return
         filling = Filling(self._filling.edit_type, self._texts())
+        if self._look.text.startswith(NEEDED) and not filling.missing():
+            self._look = self._look._replace(text="")  # The check may take seconds.
+            self._write()
         session, is_trying, also = self._workbench.session, not self._workbench.is_big, self._also
         self._workbench.jobs.start(
             _LOOK,
@@ -346,7 +349,7 @@ class FormScreen(Dialog[Preview | None]):
     async def _submit(self) -> None:
         filling = Filling(self._filling.edit_type, self._texts())
         if missing := filling.missing():
-            self._complain(f"still needed: {', '.join([field.label for field in missing])}", missing[0].name)
+            self._complain(f"{NEEDED}{', '.join([field.label for field in missing])}", missing[0].name)
             return
         for field in filling.fields:
             if mistake := filling.mistake(field.name):

@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from onnxjson.model.document import Model
+from onnxjson.model.errors import NoMatchError
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patterns.searching import find
+from onnxjson.patterns.selector_terms import has_terms
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.shell.graph_screen import GraphScreen
 
@@ -84,9 +87,17 @@ class Finder:
         screen.compute("search", "searching the other graphs", first, receive)
 
     def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
-        if what.kind != "match":
-            return text.all(what)
         session = self._screen.session
-        found = find(session.model, what.text, overlapping=True, index=session.index)
-        places = {match.root.position for match in found if match.root.scope is scope}
+        if what.kind != "match":
+            numbers = text.all(what)
+            if numbers or not has_terms(what.text):
+                return numbers
+            try:  # a selector, unless names contain it: those of TensorFlow look like input:0
+                refs = select_nodes(session.model, session.index, what.text)
+            except NoMatchError:
+                return []
+        else:
+            found = find(session.model, what.text, overlapping=True, index=session.index)
+            refs = tuple([match.root for match in found])
+        places = {ref.position for ref in refs if ref.scope is scope}
         return [number for number, position in enumerate(text.positions) if position in places]

@@ -148,7 +148,6 @@ class GraphScreen(KeyedScreen[int]):
         rows.fold_again(self.toggled)
         self.nodes.show(rows, number)
         self.show_details()
-        self.draw_bars()
         return True
 
     def turn_all(self) -> None:
@@ -186,7 +185,8 @@ class GraphScreen(KeyedScreen[int]):
                 if not infers:
                     self.read_model()
 
-        self.jobs.start("reading", "inferring types", work, have)
+        # Without it the list would keep the types from before the last edit.
+        self.jobs.start("reading", "inferring types", work, have, is_kept=True)
 
     def _show_reading(self) -> None:
         scope = self.scope
@@ -197,7 +197,6 @@ class GraphScreen(KeyedScreen[int]):
         elif self._rows.rows is not None:
             self._rows.rows.infer(self.derived.typed(scope))
             self.nodes.refresh()
-            self.draw_bars()
         self.show_details()
 
     @property
@@ -323,7 +322,7 @@ class GraphScreen(KeyedScreen[int]):
             assert rows.widths
             return rows
 
-        def made(rows: NodeRows) -> None:
+        def show(rows: NodeRows) -> None:
             if self.session.revision == revision:
                 self._all_nodes = (graph, revision, rows) if chosen is None else None
                 self._take(NodeLines(rows, session, session.saved_nodes(graph)), position)
@@ -332,13 +331,13 @@ class GraphScreen(KeyedScreen[int]):
                     gc.freeze()  # the records of a big model stay, and need no garbage collection
 
         if len(scope.graph.node) < BIG:
-            made(make())
+            show(make())
             return
         if not is_alike:
             # Nodes are shown before lanes and types are ready.
             bare = NodeRows(graph, chosen, is_bare=True)
             self._take(NodeLines(bare, session, session.saved_nodes(graph)), position)
-        self.jobs.start("rows", "drawing the graph", make, made)
+        self.jobs.start("rows", "drawing the graph", make, show, is_kept=True)
 
     def _take(self, rows: NodeLines, position: int | None, number: int | None = None) -> None:
         if position is None and number is None and isinstance(rows, PageLines) and self.is_folded:
@@ -350,10 +349,9 @@ class GraphScreen(KeyedScreen[int]):
         rows.light(rows.position(min(self.nodes.cursor if number is None else number, len(rows) - 1)))
         self.nodes.show(rows, number)
         self.show_details()
-        self.draw_bars()
 
     def show_details(self) -> None:
-        """Show the node under the cursor in the inspector and on the page of the drawer."""
+        """Show the node under the cursor in the inspector, and its title."""
         ref = self.here
         self.session.places.cursor = None if ref is None else ref.address
         if self._rows.light(None if ref is None else ref.position):
@@ -367,6 +365,7 @@ class GraphScreen(KeyedScreen[int]):
             line = wrapped(text, width, indent=2) if text else []
             saved, typed = self.session.saved_node(ref), self.derived.typed(ref.scope)
             self.inspector.show(inspected(self.session.model, self.session.index, ref, saved, typed, line=line))
+        self.draw_bars()
 
     def draw_marks(self) -> None:
         """Draw the marks of changed nodes again, after a save."""
@@ -390,18 +389,18 @@ class GraphScreen(KeyedScreen[int]):
         group: str,
         label: str,
         work: Callable[[], _T],
-        then: Callable[[_T], object],
+        receive: Callable[[_T], object],
         failed: Callable[[BaseException], None] | None = None,
         *,
         holds_keys: bool = False,
     ) -> None:
         """Run work on all nodes, in a thread if the model is big; the arguments are those of `Jobs.start`."""
         if self.is_big:
-            self.jobs.start(group, label, work, then, failed, holds_keys=holds_keys)
+            self.jobs.start(group, label, work, receive, failed, holds_keys=holds_keys)
             return
         try:
             result = work()
         except Exception as error:
             (failed or self.failed)(error)
         else:
-            then(result)
+            receive(result)

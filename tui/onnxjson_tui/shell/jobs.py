@@ -103,14 +103,16 @@ class Jobs:
         done: Callable[[_T], object],
         failed: Callable[[BaseException], None] | None = None,
         *,
+        is_kept: bool = False,
         holds_keys: bool = False,
     ) -> Job:
         """Run `work`, which must not use widgets, in a thread; `done` gets its result unless the job was cancelled.
 
-        Only the newest job of a group counts. With `holds_keys`, keys that are typed meanwhile wait for the result.
+        Only the newest job of a group counts. With `is_kept`, escape does not cancel it; with `holds_keys`, keys that
+        are typed meanwhile wait for the result.
         """
         self.drop(group)
-        job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)
+        job = self._jobs[group] = Job(group, label, is_kept=is_kept, holds_keys=holds_keys)
         # A worker ends with its screen.
         job.worker = self._screen.run_worker(
             partial(self._answer, job, work, done, failed or self._failed), group="jobs", exit_on_error=False
@@ -184,8 +186,8 @@ class Jobs:
             self._look()
 
     def drop_all(self) -> bool:
-        """Cancel all jobs that can be cancelled; return whether there were any."""
-        groups = [group for group, job in self._jobs.items() if not job.is_kept]
+        """Cancel all jobs that were started, because the screen closes; return whether there were any."""
+        groups = [group for group, job in self._jobs.items() if job.worker is not None]
         for group in groups:
             self.drop(group)
         return bool(groups)

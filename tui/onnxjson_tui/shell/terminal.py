@@ -235,7 +235,9 @@ class KeyOrder:
     async def _run(self) -> None:
         while self._waiting:
             await self._wait_for_release()
-            if self._waiting:
+            if not self._app.screen_stack:
+                self.drop()  # The program has ended; the rest was not for it.
+            elif self._waiting:
                 await self._deliver(self._waiting.popleft())
                 await self._wait_for_effects()
 

@@ -311,7 +311,8 @@ async def _change_alike(workbench: Workbench, arguments: Arguments) -> None:
     """Change other matches of the last pattern as the one that was edited: the selected ones, or all of them."""
     session, searched = workbench.session, workbench.finder.searched
     if searched is None:
-        workbench.say("list the matches of a pattern first (f or g f), and edit one of them")
+        otherwise = "; v and V select nodes, and edits apply to all of them" if workbench.filter else ""
+        workbench.say(f"list the matches of a pattern first (f or g f), and edit one of them{otherwise}")
         return
 
     def make() -> Preview:
@@ -338,7 +339,7 @@ def clear_filter(workbench: Workbench) -> None:
 
 
 def _give_up(workbench: Workbench, arguments: Arguments) -> None:
-    jobs = [job for job in workbench.jobs.running if not job.is_kept and job.group != "rows"]
+    jobs = [job for job in workbench.jobs.running if not job.is_kept]
     if jobs:
         for job in jobs:
             workbench.jobs.drop(job.group)
@@ -359,9 +360,9 @@ def _give_up(workbench: Workbench, arguments: Arguments) -> None:
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "search", "search the nodes", ("/",), _search, "Find", footer="search", argument="[TEXT]",
-        help="In operators, names and outputs. Lower-case letters also find capitals. Between slashes, as in "
-        "/conv.*bias/, it is a regular expression; Softmax(MatMul) is a pattern of operators. enter stays there, esc "
-        "goes back.",
+        help="In operators, names and outputs, else by a selector, such as op:Conv. Lower-case letters also find "
+        "capitals. Between slashes, as in /conv.*bias/, it is a regular expression; Softmax(MatMul) is a pattern of "
+        "operators. enter stays there, esc goes back.",
     ),
     Action(
         "next-match", "next match", ("n",),

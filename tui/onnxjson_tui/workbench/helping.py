@@ -16,7 +16,7 @@ from onnxjson_tui.rows.choices import MOST, Choice, Searchable, names_of
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
-from onnxjson_tui.workbench.commands import MARK, run_line
+from onnxjson_tui.workbench.commands import MARK, ask, run_line
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered
 
@@ -114,6 +114,7 @@ def commands(workbench: Workbench) -> list[Choice]:
         Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "", _ALSO.get(name, ""))
         for name, edit in NAMES.items()
     ]
+    choices.append(Choice("ask save-as ", "Save as another file", ":save-as", refused if readonly else "", "copy path"))
     recent = workbench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
     return [*choices, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
 
@@ -127,6 +128,8 @@ def _run(workbench: Workbench, chosen: str) -> None:
             workbench.drawer.find(TensorPage).show_constant(what)
     elif kind == "line":
         run_line(workbench, what)
+    elif kind == "ask":
+        ask(workbench, what)
     elif kind == "edit":
         run_line(workbench, f"edits {what}")
     else:

@@ -113,11 +113,14 @@ def tensors_of(workbench: Workbench, node_ref: NodeRef) -> list[tuple[str, Tenso
             kind = (tensor_type_text(named) if named is not None else None) or ""
             ref = TensorRef((named.name if named is not None else None) or "", where, tensor, None)
             tensors.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
+    stored = [ref.tensor for _, ref, _ in tensors]
     for what, names in (("in", node_ref.node.input), ("out", node_ref.node.output)):
         for slot, name in enumerate(names):
             ref_found = _value(workbench, index, node_ref, what, slot, name) if name else None
             if ref_found is not None:
                 kind = value_type(node_ref.scope, name) or ""
+                if any(each is ref_found.tensor for each in stored):
+                    continue  # the output of a Constant
                 tensors.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
     return sorted(tensors, key=lambda each: each[1].tensor is None)
 
@@ -179,6 +182,8 @@ async def edit_tensor(workbench: Workbench, arguments: Arguments) -> None:
 def check(workbench: Workbench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
     workbench.drawer.open(ProblemsPage.name)
+    if workbench.pane == "inspector" and workbench.has_class("-short"):
+        workbench.focus_pane("drawer")  # The drawer takes the place of the inspector.
     workbench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
