@@ -61,7 +61,7 @@ _OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice",
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
 
-_SHOWN_AGAIN: Final = RANDOM | {"MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+_SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
@@ -270,7 +270,7 @@ class Flow:
             return before is not None and before == after
         if name in ("Expand", "Reshape"):
             sizes = self.dims(node.input[0])
-            return sizes is not None and sizes == self.dims(node.output[0]) and None not in sizes
+            return sizes is not None and sizes == self.dims(node.output[0]) and not {None, ""} & {*sizes}
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
@@ -287,9 +287,9 @@ class Flow:
 
     @cached_property
     def _equal(self) -> tuple[dict[str, str], set[int]]:
-        """The values that equal others, behind nodes without effect or of nodes that compute what one before them does.
+        """The values that equal others, and the nodes that compute what one before them does.
 
-        With the latter nodes. Those whose values are outputs of the graph are none.
+        Nodes whose values are outputs of the graph are none of them.
         """
         equal: dict[str, str] = {}
         duplicates: set[int] = set()
@@ -298,7 +298,7 @@ class Flow:
             node = self.nodes[position]
             if position in self.without_effect:
                 source = self.without_effect[position]
-                equal.update(dict.fromkeys(node.output, equal.get(source, source)))
+                equal.update({name: equal.get(source, source) for name in node.output if name})
             elif (key := self._computation(position, node, equal)) is not None:
                 before = first.setdefault(key, position)
                 if before != position and self.outputs.keys().isdisjoint(node.output):
@@ -316,17 +316,22 @@ class Flow:
         inputs: list[Hashable] = [equal.get(name, name) for name in node.input]
         for slot, name in enumerate(node.input):
             if name in self.constants and element_count(self.stored.get(name, ())) <= SHOWN:
-                inputs[slot] = (self.dims(name), tuple(self.elements(name) or (name,)))
-        return kind, tuple(inputs), len(node.output), node.attribute
+                inputs[slot] = (self.dtype(name), self.dims(name), tuple(self.elements(name) or (name,)))
+        return kind, tuple(inputs), tuple(map(bool, node.output)), node.attribute
 
     @cached_property
     def hidden(self) -> set[int]:
         """The nodes whose values are shown as those of others: without effect, or computed before."""
         return self._equal[1] | self.without_effect.keys()
 
+    @property
+    def equal(self) -> Mapping[str, str]:
+        """The values that equal others, behind nodes without effect or computed before."""
+        return self._equal[0]
+
     def alias(self, name: str) -> str:
-        """Return the value that a value equals, behind nodes without effect, of the first node that computes it."""
-        return self._equal[0].get(name, name)
+        """Return the value that a value equals, of the first node that computes it."""
+        return self.equal.get(name, name)
 
     def dtype(self, name: str) -> int | None:
         """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""

@@ -160,8 +160,9 @@ class _Outliner:
         if not self._children:
             return units
         for number, unit in enumerate(units):
-            graphs = tuple([self._keys[each] for each in self._children.get((flow.scope, unit.nodes[-1]), ())])
-            outer = [flow.alias(name) for graph in graphs for name in graph.outer]
+            keys = [self._keys[each] for each in self._children.get((flow.scope, unit.nodes[-1]), ())]
+            graphs = tuple([key._replace(outer=tuple(map(flow.alias, key.outer))) for key in keys])
+            outer = [name for graph in graphs for name in graph.outer]
             units[number] = unit._replace(graphs=graphs, captured=tuple(dict.fromkeys((*outer, *unit.captured))))
         return units
 
