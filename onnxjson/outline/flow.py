@@ -297,8 +297,8 @@ class Flow:
         for position in self.order:
             node = self.nodes[position]
             if position in self.without_effect:
-                source = self.without_effect[position]
-                equal.update({name: equal.get(source, source) for name in node.output if name})
+                source = equal.get(self.without_effect[position], self.without_effect[position])
+                equal.update({name: source for name in node.output if name not in ("", source)})  # itself in a circle
             elif (key := self._computation(position, node, equal)) is not None:
                 before = first.setdefault(key, position)
                 if before != position and self.outputs.keys().isdisjoint(node.output):

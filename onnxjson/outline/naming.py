@@ -56,7 +56,7 @@ class Names:
 
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
         """Name the values of a graph; those that equal others have their names."""
-        self._same.update(flow.equal)
+        self._same.update({name: other for name, other in flow.equal.items() if name not in flow.outputs})
         width = 40 if flow.scope.owner is None else 24
         for name in dict.fromkeys((*flow.scope.inputs, *flow.outputs)):
             text = visible(name, width)
