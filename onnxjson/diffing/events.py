@@ -61,6 +61,8 @@ THROUGH_SCALES: Final = "through the scales"
 
 RELATIVE: Final = "max relative difference"
 
+NOT_FINITE: Final = "elements that became or were NaN or infinite"
+
 RANK: Final = "rank of the change"
 """Details specific to weights; they come first, and reports omit them last."""
 

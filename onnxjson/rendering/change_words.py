@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import KIND_PROPERTIES, RELATIVE, Detail, Event
+from onnxjson.diffing.events import KIND_PROPERTIES, NOT_FINITE, RELATIVE, Detail, Event
 from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
@@ -28,6 +28,9 @@ _OF_QUANTIZED: Final = frozenset(
 
 _PACKED: Final = frozenset({"MatMulNBits", "GatherBlockQuantized"})
 """Operators whose weights share bytes: their dtype and number of elements say nothing."""
+
+_BIAS: Final = 2
+"""The input of a convolution or Gemm that is no longer called its weights."""
 
 _MOST_NAMES: Final = 2
 _MOST_QUANTIZED: Final = 3
@@ -143,7 +146,9 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
     if not dtypes:
         return ()
     more = [count.what.rpartition("::")[2] for count in report.operators if count.change > 0]
-    is_dynamic, is_static = [any([name.startswith(start) for name in more]) for start in ("DynamicQuantize", "Q")]
+    is_dynamic, is_static = [
+        any([name.startswith(starts) for name in more]) for starts in ("DynamicQuantize", ("QuantizeLinear", "QLinear"))
+    ]
     how = "dynamically quantized" if is_dynamic else "statically quantized" if is_static else "quantized"
     nodes = Nodes(report.alignment)
     pairs = [nodes.of(member) for event in events for member in event.members]
@@ -171,11 +176,14 @@ def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[st
     left = f" and {number - _MOST_NAMES:,} more" if number > _MOST_NAMES else ""
     largest = max([share for event in events for share in _shares(event)])
     share = f"; elements by up to {100 * largest:.3g} %" if math.isfinite(largest) else ""
+    if any([detail.what == NOT_FINITE for event in events for member in event.members for detail in member.details]):
+        share += f"{',' if share else ';'} some became or were NaN or infinite"
     which: Words = (Part(_of(number, sum([each.tensors for each in _weights(report.alignment.base).values()]))),)
     place: Words = ()
-    if len(events) == 1:
-        operator, where = events[0].pattern.partition(" ")[0], events[0].where
-        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator))
+    operator, _, slot = events[0].pattern.rpartition(" input ")
+    if len(events) == 1 and operator:
+        where, bias = events[0].where, f" (input {slot})" * (int(slot) >= _BIAS)
+        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator), Part(bias))
         place = (Part(" " if where.startswith("in ") else " in "), *_code(where)) if where else ()
     return (Part("weights changed, "), *which, Part(": "), *shown, Part(left + share), *place)
 

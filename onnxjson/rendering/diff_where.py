@@ -28,7 +28,7 @@ _MOST: Final = 3
 _LONGEST: Final = 40
 """Characters of the values of an attribute that are shown."""
 
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
+_PLAIN: Final = re.compile(r"(?!..s$|.*ss$)[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
 
 _ELSEWHERE: Final = 0.1
 """Share of the nodes of removed layers that may be counterparts of those in others, such as a norm between layers."""
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
     """The same in all rounds: the line, the operator, and which of the nodes of this operator in the line it is."""
     position: int = 0
     """The position of its round."""
-    number: str = ""
+    number: int = 0
     """The number of its round in the names of nodes, else the position."""
 
 
@@ -180,7 +180,7 @@ def _side(index: Index) -> _Side:
 
 def _places(index: Index) -> Iterator[tuple[str, _Place]]:
     """Yield the address of each node with its place; the innermost place of a node last."""
-    pending: list[tuple[Line, Line | None, Mapping[NodeRef, tuple[int, str]]]] = [
+    pending: list[tuple[Line, Line | None, Mapping[NodeRef, tuple[int, int]]]] = [
         (line, None, {}) for line in reversed(outline_of(index.model, index).lines)
     ]
     count = 0
@@ -191,23 +191,25 @@ def _places(index: Index) -> Iterator[tuple[str, _Place]]:
             repeat, numbers = line, _numbers(line)
         alike: Counter[tuple[int, str]] = Counter()
         for ref in line.nodes:
-            position, number = numbers.get(ref, (0, ""))
+            position, number = numbers.get(ref, (0, 0))
             name = _operator(ref)
             yield ref.address, _Place(line, repeat, (count, name, alike[position, name]), position, number)
             alike[position, name] += 1
         pending += [(inner, repeat, numbers) for inner in reversed(line.lines)]
 
 
-def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
-    """The position and the number of the round of each node."""
-    numbers: dict[NodeRef, tuple[int, str]] = {}
-    pattern = re.compile(re.escape(repeat.name).replace(r"\{i\}", "([0-9]+)"))
-    for place, nodes in enumerate(repeat.rounds):
-        names = [pattern.search(ref.node.name or "") for ref in nodes] if repeat.name else []
-        stated = next((match[1] for match in names if match is not None), str(place))
-        number = stated if len(repeat.rounds) == repeat.repeat else str(place)
-        numbers.update(dict.fromkeys(nodes, (place, number)))
-    return numbers
+def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, int]]:
+    """The position and the number of the round of each node: the position if names do not tell all rounds apart."""
+    pattern = re.compile(re.escape(repeat.name).replace(r"\{i\}", "([0-9]{1,9})(?![0-9])"))
+    stated = [
+        int(match[1])
+        for nodes in repeat.rounds
+        if (match := next(filter(None, [pattern.search(ref.name) for ref in nodes if pattern.groups]), None))
+    ]
+    is_told = len({*stated}) == len(repeat.rounds) == repeat.repeat
+    return {
+        ref: (place, stated[place] if is_told else place) for place, nodes in enumerate(repeat.rounds) for ref in nodes
+    }
 
 
 def _where(event: Event, base: _Side, target: _Side) -> str:
@@ -297,14 +299,13 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
 def _words(repeat: Line) -> tuple[str, str]:
     """``layer`` and ``layers``: a plain word of their name, or ``round``."""
     word = repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-")
-    word = word if _PLAIN.fullmatch(word) else "round"
-    one = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    one = word.removesuffix("s") if _PLAIN.fullmatch(word) else "round"
     return one, f"{one}s"
 
 
 def _which(places: Sequence[_Place]) -> str:
     """``layer 4``, ``layers 0, 2``, ``layers 1 to 5``."""
-    numbers = sorted({int(place.number) for place in places})
+    numbers = sorted({place.number for place in places})
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,7 +1,7 @@
 """Where changes are in the outline, the same in all forms of a report."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 import pytest
@@ -215,6 +215,30 @@ def test_removed_layers_are_named_in_all_forms(
     assert {f"{text}: layers", *where} <= {*lines}
     data = msgspec.json.decode("".join(diff_json(shown)))["events"]
     assert [each["where"] for each in data if each["kind"] == "eliminated"] == where
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (lambda number: f"layers.{'9' * 5000}{number}", "1 of 6 layers removed (layer 3)"),  # no number for a person
+        (lambda number: f"layers.{number % 2}", "1 of 6 layers removed (layer 3)"),
+        (lambda number: f"layers.{number + 10}", "1 of 6 layers removed (layer 13)"),
+        (lambda number: f"class.{number}", "1 of 6 rounds removed (round 3)"),
+    ],
+)
+def test_rounds_that_names_do_not_tell_apart_are_counted(name: Callable[[int], str], text: str) -> None:
+    base, target = [_renamed(each, name) for each in _without([3], 6)]
+    (layers,) = report(onnxjson.diff(base, target), "a", "b").layers
+    assert layers.text == text
+
+
+def _renamed(model: Model, name: Callable[[int], str]) -> Model:
+    assert model.graph is not None
+    nodes = [
+        msgspec.structs.replace(node, name=re.sub(r"layers\.(\d)", lambda match: name(int(match[1])), node.name or ""))
+        for node in model.graph.node
+    ]
+    return msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=tuple(nodes)))
 
 
 def test_added_layers_are_told_as_such_and_other_changes_are_not_hidden() -> None:
