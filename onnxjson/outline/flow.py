@@ -286,25 +286,22 @@ class Flow:
         return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
     @cached_property
-    def _equal(self) -> tuple[dict[str, str], set[int]]:
-        """The values that equal others, and the nodes that compute what one before them does.
-
-        Nodes whose values are outputs of the graph are none of them.
-        """
+    def equal(self) -> dict[str, str]:
+        """The values that equal others, behind nodes without effect, or computed before unless they are outputs."""
         equal: dict[str, str] = {}
-        duplicates: set[int] = set()
         first: dict[Hashable, int] = {}
         for position in self.order:
             node = self.nodes[position]
-            if position in self.without_effect:
-                source = equal.get(self.without_effect[position], self.without_effect[position])
-                equal.update({name: source for name in node.output if name not in ("", source)})  # itself in a circle
+            same = node.output
+            if (source := self.without_effect.get(position)) is not None:
+                same = (equal.get(source, source),) * len(same)
             elif (key := self._computation(position, node, equal)) is not None:
                 before = first.setdefault(key, position)
-                if before != position and self.outputs.keys().isdisjoint(node.output):
-                    duplicates.add(position)
-                    equal.update(zip(node.output, self.nodes[before].output, strict=True))
-        return equal, duplicates
+                same = self.nodes[before].output if self.outputs.keys().isdisjoint(same) else same
+            equal.update(
+                {name: other for name, other in zip(node.output, same, strict=True) if name not in ("", other)}
+            )
+        return equal
 
     def _computation(self, position: int, node: Node, equal: Mapping[str, str]) -> Hashable:
         """What nodes that compute the same have in common; None for constants and nodes that are not alike for sure."""
@@ -322,12 +319,7 @@ class Flow:
     @cached_property
     def hidden(self) -> set[int]:
         """The nodes whose values are shown as those of others: without effect, or computed before."""
-        return self._equal[1] | self.without_effect.keys()
-
-    @property
-    def equal(self) -> Mapping[str, str]:
-        """The values that equal others, behind nodes without effect or computed before."""
-        return self._equal[0]
+        return {at for at, node in enumerate(self.nodes) if not self.equal.keys().isdisjoint(node.output)}
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, of the first node that computes it."""
