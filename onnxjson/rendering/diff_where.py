@@ -135,14 +135,18 @@ def _numbered(alignment: Alignment, base: _Side, target: _Side) -> Iterator[Laye
         [place.repeat.name for side in (base, target) for places in side.places.values() for place in places
          if place.repeat is not None and "{i}" in place.repeat.name]
     )  # fmt: skip
+    pairs = [*alignment.node_pairs()]
     for name in names:
         pattern = re.compile(re.escape(name).replace(r"\{i\}", "([0-9]+)") + r"\b")
-        before, after = [
-            len({match[1] for ref in side.nodes() if (match := pattern.search(ref.node.name or ""))})
+        base_numbers, target_numbers = [
+            {ref.address: match[1] for ref in side.node_refs if (match := pattern.search(ref.name))}
             for side in (alignment.base, alignment.target)
         ]
-        if before != after and before and after:
-            yield Layers(f"{counted(after, 'layer')} instead of {before}", _name(name))
+        numbers = [(base_numbers.get(one), target_numbers.get(other)) for one, other in pairs]
+        renamed = {number for pair in numbers if None in pair for number in pair}
+        before, after = {*base_numbers.values()}, {*target_numbers.values()}
+        if len(before) != len(after) and before and after and renamed.isdisjoint(before ^ after):
+            yield Layers(f"{counted(len(after), 'layer')} instead of {len(before)}", _name(name))
 
 
 def _name(name: str) -> str:

@@ -266,6 +266,12 @@ def _without_softmax(model: Model) -> Model:
     return msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=tuple(nodes)))
 
 
+def test_layers_with_other_names_are_not_removed() -> None:
+    base, target = _without([], 4)
+    renamed = _renamed(_without_softmax(target), lambda number: f"layers.{number}" if number != 2 else "middle")
+    assert not report(onnxjson.diff(base, renamed), "a", "b").layers
+
+
 def test_layers_that_lost_a_part_are_not_removed() -> None:
     base, target = _without([], 3)
     shown = report(onnxjson.diff(base, _without_softmax(target)), "a", "b")
