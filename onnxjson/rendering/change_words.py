@@ -124,7 +124,8 @@ def _together(group: str, events: Sequence[Event], report: Report, totals: Mappi
     if group.startswith("converted"):
         dtype, _, other = events[0].pattern.partition(" -> ")
         number = _of(places, _weights(report.alignment.base).get(dtype, Weights()).tensors)
-        return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(" weights"))]
+        noun = " weight" if number == "1" else " weights"
+        return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(noun))]
     if group == "weights":
         return [_changed_weights(events, report, totals)]
     if len(events) == 1 or group not in ("quantized", "cleanup"):
