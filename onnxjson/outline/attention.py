@@ -248,14 +248,8 @@ class _Attention:
         first = self._before(units[middle].operands[0]) if middle >= 0 and order_of(units[middle]) in TURNS else -1
         if first < 0 or units[first].head != "Reshape":
             return []
-        before, joined, after = [
-            dims(name) or ()
-            for name in (
-                units[first].operands[0],
-                units[first].outputs[0],
-                units[number].outputs[0],
-            )
-        ]
+        names = units[first].operands[0], units[first].outputs[0], units[number].outputs[0]
+        before, joined, after = [dims(name) or () for name in names]
         is_turn = None not in before and joined[-2:] == before[-2:] and after == (*before[:-2], *before[:-3:-1])
         return [number, middle, first] if is_turn and len(before) == 4 else []
 
