@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 from msgspec.structs import replace
 
+from onnxjson.checking.cost import assumed_dims
 from onnxjson.checking.judging import (
     GateResult,
     Judged,
@@ -157,7 +158,8 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if old is not None and new is not None:
             outputs = Outputs("not-compared", "not compared", "switched off (--verify-seconds 0)")
             if seconds:
-                outputs = compare_outputs(old.path, new.path, dict(policy.dims), seconds)
+                opened = assumed_dims({}, new.model).keys() - assumed_dims({}, old.model).keys()
+                outputs = compare_outputs(old.path, new.path, dict(policy.dims), seconds, opened)
         if after is not None and new is not None:
             place = None if old is None else old.path
             after, unmeasured = measure(policy, after, new.path, place, outputs if seconds else None)

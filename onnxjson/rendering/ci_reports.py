@@ -153,6 +153,9 @@ def headline(result: GateResult) -> str:
     bad = sum([not each.passes for each in result.models])
     breaking = sum([any([change.is_breaking for change in each.interface]) for each in result.models])
     verdicts = Counter([each.outputs.verdict for each in result.models if each.outputs is not None])
+    close = sum(
+        [bool(each.outputs and each.outputs.verdict == "equal" and each.outputs.largest) for each in result.models]
+    )
     is_single = len(result.models) == 1
     facts = [
         alone if is_single else f"{number:,} {several}"
@@ -160,8 +163,9 @@ def headline(result: GateResult) -> str:
             (breaking, "it breaks callers", "breaking for callers"),
             (verdicts["different"], "outputs differ", "with other outputs"),
             (verdicts["inconclusive"], "comparing outputs was inconclusive", "compared without a conclusion"),
-            (verdicts["not-compared"], "outputs were not compared", "not compared"),
-            (verdicts["equal"], "outputs are equal", "with equal outputs"),
+            (verdicts["not-compared"], "not all outputs were compared", "not all compared"),
+            (close, "outputs are equal within the tolerance", "with outputs equal within the tolerance"),
+            (verdicts["equal"] - close, "outputs are equal", "with equal outputs"),
         )
         if number
     ]
