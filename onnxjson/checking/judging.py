@@ -15,6 +15,7 @@ from onnxjson.checking.cost import Cost, cost_of, known_dims
 from onnxjson.checking.linting import Rule, Subject, lint
 from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget
 from onnxjson.diffing.difference import diff_models
+from onnxjson.diffing.events import Kind
 from onnxjson.diffing.interface_changes import InterfaceChange, interface_changes
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.display import counted, listed, visible
@@ -133,7 +134,7 @@ class Outputs(NamedTuple):
     """What is known about the outputs of a model beside those of its base."""
 
     verdict: Literal["equal", "different", "inconclusive", "not-compared"]
-    """Inconclusive: they differ, but are so small that this says little."""
+    """Inconclusive: they differ, but are so small that this says little; or they should differ, or were not run."""
     words: str
     """``equal within the tolerance in 3 runs with N = 1, largest difference 4e-07, 0.01 % of the largest value``."""
     detail: str = ""
@@ -208,6 +209,15 @@ def compare_outputs(
     if problems:
         return Outputs("different", f"fail in {result.failed:,} of {runs}", problems[0])
     return Outputs("not-compared", "not compared", result.doubt or "no run of both models completed")
+
+
+def doubted(outputs: Outputs | None, kinds: Collection[Kind]) -> Outputs | None:
+    """Return outputs with a doubt if weights are all that changed, and no run shows it; `kinds` are those of events."""
+    if outputs is None or outputs.verdict != "equal" or outputs.largest or {*kinds} != {"weights-changed"}:
+        return outputs
+    return outputs._replace(
+        verdict="inconclusive", words=f"{outputs.words}, although weights changed", detail="compare with real inputs"
+    )
 
 
 def _equality(result: Verification) -> str:

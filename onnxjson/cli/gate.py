@@ -17,6 +17,7 @@ from onnxjson.checking.judging import (
     ModelResult,
     Outputs,
     compare_outputs,
+    doubted,
     judge_change,
     judged,
     measure,
@@ -172,8 +173,9 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if old is None or new is None or before is None or after is None:
             return _Texts(judge_change(policy, result, checks, None))
         diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))
-        result = judge_change(policy, result, checks, diff.alignment)
         shown = report(diff, old.name, new.name)
+        result = result._replace(outputs=doubted(outputs, [event.kind for event in shown.by_weight[0]]))
+        result = judge_change(policy, result, checks, diff.alignment)
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))

@@ -66,7 +66,9 @@ def test_outputs_that_remain_are_compared_where_one_was_removed(
     if factor == "2":
         assert outputs.detail == 'the head has no "z"'
         result = ModelResult("m.onnx", "changed", None, None, outputs=outputs)
-        assert headline(GateResult("a", "b", (result,))) == "1 model changed: not all outputs were compared."
+        assert (
+            headline(GateResult("a", "b", (result,))) == "1 model changed: only the outputs that remain were compared."
+        )
         assert state_of(result) == "warning"
 
 
