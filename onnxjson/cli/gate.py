@@ -15,13 +15,11 @@ from onnxjson.checking.judging import (
     GateResult,
     Judged,
     ModelResult,
-    Outputs,
-    compare_outputs,
-    doubted,
     judge_change,
     judged,
     measure,
 )
+from onnxjson.checking.outputs import Outputs, compare_outputs, doubted
 from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.checking.judging import GateResult, ModelResult, compare_outputs
+from onnxjson.checking.judging import GateResult, ModelResult
+from onnxjson.checking.outputs import compare_outputs
 from onnxjson.rendering.ci_reports import headline, state_of
 from tests.editing.graphs import model_of
 
