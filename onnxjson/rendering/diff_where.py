@@ -121,9 +121,10 @@ def _layers(events: Sequence[Event], kind: Kind, side: _Side) -> Iterator[Layers
         is_explained = Counter([side.operators[address] for address in changed]) == Counter(map(_operator, rounds))
         if is_explained and len(elsewhere) <= _ELSEWHERE * len(changed):
             total, (one, several) = repeat.repeat, _words(repeat)
-            which = _which(places)
+            _, first = next(iter(_numbers(repeat).values()))
+            which = f"{_which(places)}, counted from {first}"
             if kind == "inserted":
-                text = f"{counted(total, one)} instead of {total - len(places)} ({which} added)"
+                text = f"{counted(total, one)} instead of {total - len(places)} (added: {which})"
             else:
                 text = f"{len(places)} of {total} {several} removed" + (f" ({which})" if len(places) < total else "")
             yield Layers(text, _name(repeat.name), frozenset(about))
@@ -296,8 +297,8 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
     if any([len(each) * len(repeat.rounds) != total for each in by_round.values()]):
         return f"in {sum(map(len, by_round.values()))} of {total} places"
     if len(by_round) == len(repeat.rounds):
-        return f"in all {len(by_round)} {_words(repeat)[1]}"
-    return f"{_which(places)} only"
+        return f"in all {len(by_round)} {_words(repeat)[1]}{_around(repeat)}"
+    return f"{_which(places)}{_around(repeat)} only"
 
 
 def _words(repeat: Line) -> tuple[str, str]:
@@ -305,6 +306,12 @@ def _words(repeat: Line) -> tuple[str, str]:
     word = repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-")
     one = word.removesuffix("s") if _PLAIN.fullmatch(word) else "round"
     return one, f"{one}s"
+
+
+def _around(repeat: Line) -> str:
+    """`` of stages.2`` if its name says that it is in one of several."""
+    match = re.search(r"([A-Za-z]+[._][0-9]+)[/.][A-Za-z_]+[/._]?\{i\}$", repeat.name)
+    return f" of {match[1]}" if match else ""
 
 
 def _which(places: Sequence[_Place]) -> str:
