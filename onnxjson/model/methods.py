@@ -317,10 +317,8 @@ def _instead(value: object, name: str) -> str:
         if hasattr(onnxjson.edits, edit := _class_of("".join(meant("edit", word)[:1]) or word)):
             kind = getattr(onnxjson.edits, edit)
             fields = msgspec.structs.fields(kind)
-            needed = [each for each in fields if each.required] or [
-                each for each in fields if each.encode_name in kind.words
-            ]
-            values = ", ".join([f"{each.name}=..." for each in needed])
+            needed = [each.encode_name for each in fields if each.required] or kind.words
+            values = ", ".join([f"{each.name}=..." for each in fields if each.encode_name in needed])
             return f"; write model.rewrite(onnxjson.edits.{edit}({values}))"
     if isinstance(attributes := getattr(kind, "attributes", None), property) and name in attributes.__get__(value):
         return f"; write .attributes[{name!r}]"
