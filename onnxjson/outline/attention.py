@@ -227,7 +227,7 @@ class _Attention:
                 way.orders.append(TURNS[0])
                 way.inside += turn[:-1]
                 number, unit = turn[-1], self._graph.units[turn[-1]]
-            elif is_layout(unit):
+            elif is_layout(unit) and not self._breaks_rows(unit):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
@@ -240,6 +240,12 @@ class _Attention:
             way.inside.append(number)
             way.source = unit.operands[0] if factor is None else factor[0]
         return way
+
+    def _breaks_rows(self, unit: Unit) -> bool:
+        """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
+        before, after = [self._graph.flow.dims(name) or () for name in (unit.operands[0], unit.outputs[0])]
+        known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
+        return unit.head == "Reshape" and len(before) > 3 and any([one != other for one, other in known])
 
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
