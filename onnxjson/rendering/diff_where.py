@@ -1,6 +1,5 @@
 """Where changes are in the outline: in all rounds of a repeat or some, and which option of a line they change."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,21 +18,17 @@ from onnxjson.model.operators import operator_name
 from onnxjson.outline.lines import Line, outline_of
 from onnxjson.outline.places import LARGEST
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
+from onnxjson.rendering.line_options import changed_options, forms_of, keywords_of
 
 _Found = TypeVar("_Found")
 
 _MOST: Final = 3
 """Maximum number of options that are listed for a change."""
 
-_LONGEST: Final = 40
-"""Characters of the values of an attribute that are shown."""
-
 _PLAIN: Final = re.compile(r"(?!..s$|.*ss$)[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
 
 _ELSEWHERE: Final = 0.1
 """Share of the nodes of removed layers that may be counterparts of those in others, such as a norm between layers."""
-
-_TOKEN: Final = re.compile(r"(\w+)\(|(\w+)=|([(\[])|([)\]])|(,)|[^\w()\[\],]+|\w+")
 
 
 class _Place(NamedTuple):
@@ -236,7 +231,7 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
             names: list[str] = []
             if before and after and len(before) == len(after) and is_changed:
                 values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
-                names = _changed_options(event, values, before[number], after[number])
+                names = changed_options(event, values, _options(before[number]), _options(after[number]))
             for name in names or [""]:
                 changed.setdefault(name, []).append(place)
         if not places:
@@ -351,76 +346,15 @@ def _values(member: Member, base: _Side, target: _Side, *, is_attribute: bool) -
     before, after = _first(member.base, base.numbers) or (), _first(member.target, target.numbers) or ()
     for old, new in zip(before, after, strict=False) if len(before) == len(after) else ():
         if old != new:
-            values += zip(_forms(old), _forms(new), strict=True)
+            values += zip(forms_of(old), forms_of(new), strict=True)
     return values
-
-
-def _forms(number: float) -> list[str]:
-    square = number * number
-    return [str(number), str(square), str(1 / number) if number else "", str(1 / square) if square else ""]
-
-
-def _changed_options(
-    event: Event, values: Sequence[tuple[str | None, str | None]], before: _Place, after: _Place
-) -> list[str]:
-    """``Attention.scale 0.125 -> 0.25`` for an option of the line that differs as the values of a place do.
-
-    Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
-    """
-    old, new = _options(before), _options(after)
-    changed = {
-        name: (old.get(name) or visible(one or "default", None), new.get(name) or visible(other or "default", None))
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-        for one, other in values
-        if _is_like(one, old.get(name)) and _is_like(other, new.get(name))
-    }
-    if event.pattern in changed:
-        changed = {event.pattern: changed[event.pattern]}
-    if len(changed) == 1:
-        return [f"{name} {' -> '.join(sides)}" for name, sides in changed.items()]
-    if event.kind == "attribute-changed" and len(values) == 1:
-        one, other = [visible("default" if each is None else each, None) for each in values[0]]
-        return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []
-    return []
-
-
-def _is_like(value: str | None, option: str | None) -> bool:
-    """Whether a value is that of an option; an attribute or option that is not stated has any."""
-    if value is None or option is None or value == option:
-        return True
-    try:
-        return math.isclose(float(value), float(option), rel_tol=1e-5)
-    except ValueError:
-        return False
 
 
 def _options(place: _Place) -> dict[str, str]:
     """The keywords of a line by the calls that have them: ``Attention.scale``; of several values, that of the round."""
-    keywords = _keywords(place.line.text)
+    keywords = keywords_of(place.line.text)
     for name, value in keywords.items() if place.repeat is not None else ():
         by_round = value.strip("()").split(", ")
         if value.startswith("(") and place.repeat is not None and len(by_round) == len(place.repeat.rounds):
             keywords[name] = by_round[place.position]
-    return keywords
-
-
-def _keywords(text: str) -> dict[str, str]:
-    """The keywords of a line by the calls that have them; for a repeated call, those of its first."""
-    calls: list[str] = []
-    keywords: dict[str, str] = {}
-    name, value, depth = "", "", 0
-    for token in _TOKEN.finditer(text):
-        call, keyword, opening, closing, comma = token.groups()
-        if name and (comma or closing) and len(calls) == depth:
-            keywords.setdefault(name, value)
-            name = value = ""
-        elif name:
-            value += token[0]
-        if call or opening:
-            calls.append(call or "")
-        elif closing and calls:
-            calls.pop()
-        elif keyword and not name and calls and calls[-1]:
-            name, depth = f"{calls[-1]}.{keyword}", len(calls)
     return keywords
