@@ -59,7 +59,14 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 
 THROUGH_SCALES: Final = "through the scales"
 
+CHANGED: Final = "elements changed"
+
+SPARSITY: Final = "sparsity"
+"""Details about weights: how many elements changed, and the share of those that are 0."""
+
 RELATIVE: Final = "max relative difference"
+
+NOT_FINITE: Final = "elements that became or were NaN or infinite"
 
 RANK: Final = "rank of the change"
 """Details specific to weights; they come first, and reports omit them last."""
