@@ -201,7 +201,8 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
         for place in places
     ]
     return Location(
-        places=tuple(places), compared=len(compared) - len(unlike), pairs=len(pairs), run=trial.name, problem=problem,
+        places=tuple(places), compared=len(compared) - (0 if places else len(unlike)), pairs=len(pairs),
+        run=trial.name, problem=problem,
         values=tuple([(pairs[number].target, each) for number, each in sorted(compared.items())]),
     )  # fmt: skip
 
