@@ -196,7 +196,7 @@ def _channels(site: NodeSite) -> tuple[int, int, tuple[int | str | None, ...]] |
     scale, shape = site.tensor(1), site.shape(0)
     if scale is None or len(scale.dims) != 1 or shape is None or site.attributes.get("block_size"):
         return None
-    return scale.dims[0], site.attributes.get("axis", 1), shape
+    return None if scale.dims[0] == 1 else (scale.dims[0], site.attributes.get("axis", 1), shape)
 
 
 def wrong_axis(site: NodeSite) -> object:
@@ -207,7 +207,7 @@ def wrong_axis(site: NodeSite) -> object:
 def wrong_channels(site: NodeSite) -> object:
     found = _channels(site)
     size = None if found is None or wrong_axis(site) else found[2][found[1]]
-    return found is not None and isinstance(size, int) and found[0] not in (1, size) and (found[0], size)
+    return found is not None and isinstance(size, int) and found[0] != size and (found[0], size)
 
 
 def back_and_forth(site: NodeSite, *, same: bool) -> bool:

@@ -1,7 +1,6 @@
 """Judge models by a policy: rules, budgets, what is ignored, what the base already has; the gate for a whole change."""
 
 import re
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -13,11 +12,11 @@ from msgspec import structs
 
 from onnxjson.checking.cost import Cost, cost_of, known_dims
 from onnxjson.checking.linting import Rule, Subject, lint
+from onnxjson.checking.outputs import Outputs, compare_outputs
 from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.interface_changes import InterfaceChange, interface_changes
 from onnxjson.diffing.matching.alignment import Alignment
-from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
@@ -25,8 +24,6 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
-from onnxjson.running.comparisons import Comparison
-from onnxjson.running.verdicts import Verification
 
 IGNORE: Final = "onnxjson.ignore"
 """Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""
@@ -96,7 +93,7 @@ def judged(
 
 
 def measure(
-    policy: Policy, judged: Judged, file: Path, base: Path | None, outputs: "Outputs | None" = None
+    policy: Policy, judged: Judged, file: Path, base: Path | None, outputs: Outputs | None = None
 ) -> tuple[Judged, list[str]]:
     """Run a model for the budgets that need it; return it with the results, and why something could not be measured.
 
@@ -123,99 +120,6 @@ def measure(
         measured["difference"] = outputs.largest
         problems += [outputs.text] if outputs.largest is None else []
     return replace(judged, measured=measured), problems
-
-
-_TINY: Final = 1e-9
-"""Outputs below this are mostly the rest of a model whose values vanish."""
-
-
-class Outputs(NamedTuple):
-    """What is known about the outputs of a model beside those of its base."""
-
-    verdict: Literal["equal", "different", "inconclusive", "not-compared"]
-    """Inconclusive: they differ, but are so small that this says little."""
-    words: str
-    """``equal in 3 runs with N = 1, largest difference 4e-07``."""
-    detail: str = ""
-    """Why, or which; visible."""
-    largest: float | None = None
-    """The largest absolute difference; None if that is not known."""
-
-    @property
-    def text(self) -> str:
-        """One sentence, visible."""
-        return f"outputs {self.words}" + (f": {self.detail}" if self.detail else "")
-
-
-def compare_outputs(base: Path, file: Path, dims: Mapping[str, int], seconds: float) -> Outputs:
-    """Run two models on the same random inputs, in a sandbox, for at most some seconds."""
-    from onnxjson.running.verification import verify
-
-    begin = time.monotonic()
-    try:
-        result = verify(base, file, dims=dims, timeout=seconds)
-    except OnnxJsonError as error:
-        return Outputs("not-compared", "not compared", str(error))
-    runs = counted(len(result.runs), "run")
-    missing = [each.name for each in result.outputs if each.target_name is None]
-    worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
-    known = [each for each in worst if each is not None]
-    is_complete = len(known) == len(worst) and not result.uncompared
-    is_complete = is_complete and all([each.verdict != "failed" for each in result.runs])
-    largest = max(known, default=0.0) if is_complete else None
-    if result.equal and not missing:
-        figure = f", largest difference {largest:.2g}" if largest else ""
-        return Outputs(
-            "equal", f"{'equal' if largest else 'identical'} in {runs}{_sizes(result)}{figure}", largest=largest
-        )
-    if any([each.failed for each in result.outputs]):
-        names = [
-            f'"{visible(each.name)}"' + ("" if size is None else f" by up to {_amount(size, each.worst)}")
-            for each, size in zip(result.outputs, worst, strict=True)
-            if each.failed
-        ]
-        scales, sizes = _scales(result), _sizes(result)
-        if len(scales) == len(names) and max(scales) < _TINY:
-            why = f"all values are below {max(scales):.1g}, compare with real inputs; {listed(names, 3)}"
-            return Outputs("inconclusive", f"inconclusive in {runs}{sizes}", why, largest)
-        return Outputs("different", f"differ in {result.failed:,} of {runs}{sizes}", listed(names, 3), largest)
-    if missing:
-        return Outputs("not-compared", "not compared", f'the head has no "{visible(missing[0])}"')
-    problems = [each.problem for each in result.runs if each.problem]
-    if problems and time.monotonic() - begin >= seconds:
-        return Outputs("not-compared", "not compared", f"{seconds:g} s were not enough (--verify-seconds)")
-    if problems:
-        return Outputs("different", f"fail in {result.failed:,} of {runs}", problems[0])
-    return Outputs("not-compared", "not compared", result.doubt or "no run of both models completed")
-
-
-def _amount(size: float, compared: Comparison | None) -> str:
-    """``0.0111, 4 % of the largest value``, or the difference alone if nothing is known of the values of the base."""
-    scale = None if compared is None else compared.scale
-    if not scale:
-        return f"{size:.3g}"
-    share = 100 * size / scale
-    return f"{size:.3g}, {share:{',.0f' if share >= 10 else '.2g'}} % of the largest value"
-
-
-def _scales(result: Verification) -> list[float]:
-    """The largest values of the base in the outputs that differ, where they are known."""
-    scales = [each.worst.scale for each in result.outputs if each.failed and each.worst is not None]
-    return [scale for scale in scales if scale]
-
-
-def _sizes(result: Verification) -> str:
-    """`` with N = 1, 4`` for dimensions that runs may choose; of many the first."""
-    sizes = [(name, listed([*map(str, tried)], 3)) for name, tried in result.sizes.items()]
-    texts = [f"{visible(name, 30)} = {shown}" for name, shown in sizes]
-    return f" with {listed(texts, 2)}" if texts else ""
-
-
-def _largest(compared: Comparison) -> float | None:
-    """Return the largest difference; None if arrays could not be compared, or only one has NaN or an infinity."""
-    if compared.problem is not None or compared.nonfinite:
-        return None
-    return compared.largest_absolute or 0.0
 
 
 def change_findings(

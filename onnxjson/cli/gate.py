@@ -10,16 +10,16 @@ from typing import NamedTuple
 import click
 from msgspec.structs import replace
 
+from onnxjson.checking.cost import assumed_dims
 from onnxjson.checking.judging import (
     GateResult,
     Judged,
     ModelResult,
-    Outputs,
-    compare_outputs,
     judge_change,
     judged,
     measure,
 )
+from onnxjson.checking.outputs import Outputs, compare_outputs, doubted
 from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of
@@ -157,7 +157,8 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if old is not None and new is not None:
             outputs = Outputs("not-compared", "not compared", "switched off (--verify-seconds 0)")
             if seconds:
-                outputs = compare_outputs(old.path, new.path, dict(policy.dims), seconds)
+                opened = assumed_dims({}, new.model).keys() - assumed_dims({}, old.model).keys()
+                outputs = compare_outputs(old.path, new.path, dict(policy.dims), seconds, opened)
         if after is not None and new is not None:
             place = None if old is None else old.path
             after, unmeasured = measure(policy, after, new.path, place, outputs if seconds else None)
@@ -170,8 +171,9 @@ def _judge_model(policy: Policy, seconds: float, change: Change, prefix: str) ->
         if old is None or new is None or before is None or after is None:
             return _Texts(judge_change(policy, result, checks, None))
         diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))
-        result = judge_change(policy, result, checks, diff.alignment)
         shown = report(diff, old.name, new.name)
+        result = result._replace(outputs=doubted(outputs, [event.kind for event in shown.by_weight[0]]))
+        result = judge_change(policy, result, checks, diff.alignment)
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))

@@ -59,6 +59,11 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 
 THROUGH_SCALES: Final = "through the scales"
 
+CHANGED: Final = "elements changed"
+
+SPARSITY: Final = "sparsity"
+"""Details about weights: how many elements changed, and the share of those that are 0."""
+
 RELATIVE: Final = "max relative difference"
 
 RANK: Final = "rank of the change"

@@ -16,7 +16,7 @@ from onnxjson.diffing.constant_elements import (
     side_by_side,
 )
 from onnxjson.diffing.details import type_text
-from onnxjson.diffing.events import RANK, RELATIVE, THROUGH_SCALES, Detail, Kind, WeightsComparison
+from onnxjson.diffing.events import CHANGED, RANK, RELATIVE, SPARSITY, THROUGH_SCALES, Detail, Kind, WeightsComparison
 from onnxjson.model import elements
 from onnxjson.model.constants import QuantizedWeight
 from onnxjson.model.document import Tensor
@@ -137,7 +137,7 @@ class ConstantComparer:
             return None
         count = min(len(one.string_data), len(other.string_data))
         changed = sum(map(bytes.__ne__, one.string_data, other.string_data))
-        details = [Detail("elements changed", None, f"{changed:,} of {count:,}")]
+        details = [Detail(CHANGED, None, f"{changed:,} of {count:,}")]
         return TensorChange("weights-changed", "", tuple(details if shape is None else [shape, *details]))
 
     def _unreadable(self, one: Tensor, other: Tensor, shape: Detail | None) -> TensorChange | None:
@@ -267,10 +267,10 @@ def _numbers(stats: Measure, *, same_type: bool) -> list[Detail]:
     elif same_type and not stats.changed:
         details.append(Detail("bits", "of signs of zero, NaNs or padding", "others"))
     share = stats.changed / stats.count if stats.count else 0.0
-    details.append(Detail("elements changed", None, f"{stats.changed:,} of {stats.count:,} ({share * 100:.3g} %)"))
+    details.append(Detail(CHANGED, None, f"{stats.changed:,} of {stats.count:,} ({share * 100:.3g} %)"))
     if stats.zeros[0] != stats.zeros[1] and stats.count:
         before, after = [f"{zeros / stats.count:.3g}" for zeros in stats.zeros]
-        details.append(Detail("sparsity", before, after))
+        details.append(Detail(SPARSITY, before, after))
     return details
 
 

@@ -48,7 +48,7 @@ class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
             raise EditError("extract needs `inputs` or `outputs`: the values between which the part is")
         main = workspace.main
         outputs = [workspace.value(each) for each in self.outputs]
-        outputs = outputs or [(main, each.name or "") for each in main.graph.output]
+        outputs = outputs or [(main, each) for each in main.output_names if each]
         inputs = None if self.inputs is None else [workspace.value(each) for each in self.inputs]
         extraction = Extraction(workspace.model, workspace.index, workspace.model_folder)
         part = extraction.between(inputs, outputs)

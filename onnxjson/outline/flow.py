@@ -270,7 +270,8 @@ class Flow:
             return before is not None and before == after
         if name in ("Expand", "Reshape"):
             sizes = self.dims(node.input[0])
-            return sizes is not None and sizes == self.dims(node.output[0]) and None not in sizes
+            is_known = sizes is not None and not any([size is None or str(size).startswith(INVENTED) for size in sizes])
+            return is_known and sizes == self.dims(node.output[0])
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)

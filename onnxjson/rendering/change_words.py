@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import KIND_PROPERTIES, RELATIVE, Detail, Event
+from onnxjson.diffing.events import CHANGED, KIND_PROPERTIES, RELATIVE, SPARSITY, Detail, Event
 from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
@@ -28,6 +28,9 @@ _OF_QUANTIZED: Final = frozenset(
 
 _PACKED: Final = frozenset({"MatMulNBits", "GatherBlockQuantized"})
 """Operators whose weights share bytes: their dtype and number of elements say nothing."""
+
+_TIMES: Final = 10
+"""A greater change relative to the value is told as a number of times."""
 
 _MOST_NAMES: Final = 2
 _MOST_QUANTIZED: Final = 3
@@ -164,20 +167,32 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
 
 
 def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[str, int]) -> Words:
-    """Return ``weights changed, those of all 12 Conv: a, b and 10 more; elements by up to 2 %``."""
+    """Return ``weights changed, those of all 12 Conv: a, b and 10 more; elements changed by up to 2 %``."""
     names = [member.place for event in events for member in event.members]
     number = sum([event.count for event in events])
     shown = _joined([_code(name) for name in names[:_MOST_NAMES]], ", ")
     left = f" and {number - _MOST_NAMES:,} more" if number > _MOST_NAMES else ""
     largest = max([share for event in events for share in _shares(event)])
-    share = f"; elements by up to {100 * largest:.3g} %" if math.isfinite(largest) else ""
+    changes = f"{100 * largest:.3g} %" if largest < _TIMES else f"{largest:,.0f} times their value"
     which: Words = (Part(_of(number, sum([each.tensors for each in _weights(report.alignment.base).values()]))),)
     place: Words = ()
     if len(events) == 1:
         operator, where = events[0].pattern.partition(" ")[0], events[0].where
         which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator))
         place = (Part(" " if where.startswith("in ") else " in "), *_code(where)) if where else ()
-    return (Part("weights changed, "), *which, Part(": "), *shown, Part(left + share), *place)
+    details = [detail for event in events for member in event.members for detail in member.details]
+    amounts = [f"by up to {changes}"] if math.isfinite(largest) else []
+    counts = [f"{each.target} elements changed" for each in details if each.what == CHANGED and number == 1]
+    share = f"; {', '.join(counts + amounts)}" if counts else f"; elements changed {amounts[0]}" if amounts else ""
+    return (Part("weights changed, "), *which, *place, Part(": "), *shown, Part(left + share + _zeros(details, number)))
+
+
+def _zeros(details: Sequence[Detail], number: int) -> str:
+    """Return ``; 30 of 34 have more zeros, up to 50 %``, or nothing; `number` is that of the weights."""
+    pairs = [(float(each.base or 0), float(each.target or 0)) for each in details if each.what == SPARSITY]
+    sparse = [after for before, after in pairs if before < after]
+    which = "more zeros:" if number == 1 else f"{_of(len(sparse), number)} have more zeros, up to"
+    return f"; {which} {100 * max(sparse):.3g} %" if sparse else ""
 
 
 def _shares(event: Event) -> list[float]:
@@ -227,7 +242,7 @@ def _event(event: Event, totals: Mapping[str, int]) -> Words:
     is_counted = event.count > 1 and not place.startswith(f"in {event.count} of ")
     number = [(Part(_number(event, totals)),)] if is_counted else []
     if constant is not None:
-        return _joined([(Part(f"{constant[2]} of"),), *number, _code(constant[1]), (Part("changed"),), *shown])
+        return _joined([*number, _code(constant[1]), (Part(f"changed at {constant[2]}"),), *shown])
     head = number if is_attribute else [(Part(_word(event)),), *number]
     return _joined([*head, _code(pattern), *shown])
 

@@ -152,7 +152,10 @@ def headline(result: GateResult) -> str:
         return "No models changed."
     bad = sum([not each.passes for each in result.models])
     breaking = sum([any([change.is_breaking for change in each.interface]) for each in result.models])
-    verdicts = Counter([each.outputs.verdict for each in result.models if each.outputs is not None])
+    compared = [each.outputs for each in result.models if each.outputs is not None]
+    verdicts = Counter([each.verdict for each in compared])
+    partly = sum([each.verdict == "not-compared" and each.words != "not compared" for each in compared])
+    close = sum([each.verdict == "equal" and bool(each.largest) for each in compared])
     is_single = len(result.models) == 1
     facts = [
         alone if is_single else f"{number:,} {several}"
@@ -160,8 +163,10 @@ def headline(result: GateResult) -> str:
             (breaking, "it breaks callers", "breaking for callers"),
             (verdicts["different"], "outputs differ", "with other outputs"),
             (verdicts["inconclusive"], "comparing outputs was inconclusive", "compared without a conclusion"),
-            (verdicts["not-compared"], "outputs were not compared", "not compared"),
-            (verdicts["equal"], "outputs are equal", "with equal outputs"),
+            (verdicts["not-compared"] - partly, "outputs were not compared", "not compared"),
+            (partly, "only the outputs that remain were compared", "compared without removed outputs"),
+            (close, "outputs are equal within the tolerance", "with outputs equal within the tolerance"),
+            (verdicts["equal"] - close, "outputs are equal", "with equal outputs"),
         )
         if number
     ]

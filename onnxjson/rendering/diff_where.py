@@ -121,9 +121,9 @@ def _layers(events: Sequence[Event], kind: Kind, side: _Side) -> Iterator[Layers
         is_explained = Counter([side.operators[address] for address in changed]) == Counter(map(_operator, rounds))
         if is_explained and len(elsewhere) <= _ELSEWHERE * len(changed):
             total, (one, several) = repeat.repeat, _words(repeat)
-            which = _which(places)
+            which = f"{_which(places)}, counted from {_first_number(repeat)}"
             if kind == "inserted":
-                text = f"{counted(total, one)} instead of {total - len(places)} ({which} added)"
+                text = f"{counted(total, one)} instead of {total - len(places)} (added: {which})"
             else:
                 text = f"{len(places)} of {total} {several} removed" + (f" ({which})" if len(places) < total else "")
             yield Layers(text, _name(repeat.name), frozenset(about))
@@ -210,6 +210,10 @@ def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
     return numbers
 
 
+def _first_number(repeat: Line) -> str:
+    return next(iter(_numbers(repeat).values()))[1]
+
+
 def _where(event: Event, base: _Side, target: _Side) -> str:
     """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless all places are in one repeat.
 
@@ -290,8 +294,8 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
     if any([len(each) * len(repeat.rounds) != total for each in by_round.values()]):
         return f"in {sum(map(len, by_round.values()))} of {total} places"
     if len(by_round) == len(repeat.rounds):
-        return f"in all {len(by_round)} {_words(repeat)[1]}"
-    return f"{_which(places)} only"
+        return f"in all {len(by_round)} {_words(repeat)[1]}{_around(repeat)}"
+    return f"{_which(places)}{_around(repeat)} only"
 
 
 def _words(repeat: Line) -> tuple[str, str]:
@@ -300,6 +304,12 @@ def _words(repeat: Line) -> tuple[str, str]:
     word = word if _PLAIN.fullmatch(word) else "round"
     one = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
     return one, f"{one}s"
+
+
+def _around(repeat: Line) -> str:
+    """`` of stages.2`` if its name says that it is in one of several."""
+    match = re.search(r"([A-Za-z]+[._][0-9]+)[/.][A-Za-z_]+[/._]?\{i\}$", repeat.name)
+    return f" of {match[1]}" if match else ""
 
 
 def _which(places: Sequence[_Place]) -> str:

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import onnxjson
 from onnxjson.rendering.markdown_reports import LARGEST
 from tests.cli.running import run
+from tests.editing.graphs import model_of
 from tests.running.small_models import model
 
 POLICY = """
@@ -370,6 +371,36 @@ def test_outputs_are_compared_by_default_and_renamed_ones_are_paired(
     ) in page
     (found,) = json.loads((tmp_path / "out" / "gate.json").read_text())["models"]
     assert (found["outputs"]["verdict"], found["outputs"]["largest"] > 0) == ("different", True)
+
+
+_FIXED = "g (float[%s,4] x) => (float[%s,2,2] y) <int64[3] s = {1, 2, 2}> { y = Reshape(x, s) }"
+_UNSEEN = "g (float[4,4] x) => (float[4,4] y) <float[4,4] w = {%s}, float s = {0}> { a = Mul(w, s) y = Add(x, a) }"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "words"),
+    [
+        (_FIXED % ("1", "1"), _FIXED % ("N", "N"), "N = 1, but the head did not run with N = 2: `"),
+        *[
+            (_UNSEEN % ", ".join(["1"] * 16), _UNSEEN % ", ".join([new] * 16), words)
+            for new, words in (("2", "3 runs, although weights changed: `compare with real inputs`"), ("1", "3 runs |"))
+        ],
+    ],
+)
+def test_equal_outputs_that_do_not_show_the_change_are_doubted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, head: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _git(tmp_path, "init", "-q", "-b", "main")
+    for branch, text in (("main", base), ("work", f"h{head[1:]}")):
+        _git(tmp_path, "checkout", "-q", "-B", branch)
+        onnxjson.save(model_of(text), tmp_path / "m.onnx")
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-q", "-m", branch)
+    comment = run("gate", "--base", "main", "--format", "markdown").stdout
+    assert "identical in 3 runs" in comment
+    assert words in comment
+    assert comment.startswith("### ⚠️ ") == ("|" not in words)
 
 
 def test_former_option_is_an_error_that_names_the_new_one(repository: Path) -> None:

@@ -87,7 +87,7 @@ def test_conversion_of_all_weights_or_some_is_one_sentence() -> None:
 
 def test_changed_weights_are_named_and_are_all_only_if_nothing_else_changed() -> None:
     base = _products()
-    sentence = "weights changed, those of all 3 MatMul: w0, w1 and 1 more; elements by up to 100 %"
+    sentence = "weights changed, those of all 3 MatMul: w0, w1 and 1 more; elements changed by up to 100 %"
     assert _words(base, _products(first=2)) == [f"only {sentence}"]
     words = _words(base, _products(first=2, end="y = Tanh(c)"))
     assert sentence in words
@@ -97,19 +97,43 @@ def test_changed_weights_are_named_and_are_all_only_if_nothing_else_changed() ->
     assert not any([each.startswith("only") for each in quiet])
 
 
+def test_one_weight_has_the_number_of_elements_that_changed_and_of_zeros() -> None:
+    text = "g (int64[2] x) => (float[2,4] y) <float[4,4] w = {%s}> { y = Gather(w, x) }"
+    rows = ["1, 2, 3, 4"] * 3
+    for row, said in (
+        ("1, 2, 3, 84", "1 of 16 (6.25 %) elements changed, by up to 20 times their value"),
+        ("0, 0, 3, 4", "2 of 16 (12.5 %) elements changed, by up to 100 %; more zeros: 12.5 %"),
+    ):
+        base, target = [model_of(text % ", ".join([*rows, last])) for last in (rows[0], row)]
+        assert _words(base, target) == [f"only weights changed, those of 1 Gather: w; {said}"]
+        assert "more zeros" not in _words(target, base)[0]
+    base, target = [model_of(text % ", ".join([*rows, last])) for last in ("0, 2, 3, 4", "1, 2, 3, 4")]
+    assert _words(base, target) == ["only weights changed, those of 1 Gather: w; 1 of 16 (6.25 %) elements changed"]
+
+
+def test_pruned_weights_are_said_to_have_more_zeros() -> None:
+    text = "g (float[4,4] x) => (float[4,4] y) <%s> { a = MatMul(x, w0) y = MatMul(a, w1) }"
+    base, target = [
+        model_of(text % ", ".join([f"float[4,4] w{n} = {{{', '.join(row * 2)}}}" for n in range(2)]))
+        for row in (["1", "2", "3", "4", "5", "6", "7", "8"], ["0", "0", "0", "0", "5", "6", "7", "8"])
+    ]
+    (words,) = _words(base, target)
+    assert words.endswith("; elements changed by up to 100 %; all 2 have more zeros, up to 50 %"), words
+
+
 def test_weights_of_several_operators_are_counted_among_all() -> None:
     text = "g (float[4,4] x) => (float[4,4] y) <{w}> {{ a = MatMul(x, w0) b = Add(a, w1) y = Mul(b, w2) }}"
     base, target = [
         model_of(text.format(w=", ".join([_weight(f"w{n}", "float", "4,4", 16, first) for n in range(3)])))
         for first in (1, 2)
     ]
-    assert _words(base, target) == ["only weights changed, all 3: w1, w0 and 1 more; elements by up to 100 %"]
+    assert _words(base, target) == ["only weights changed, all 3: w1, w0 and 1 more; elements changed by up to 100 %"]
 
 
 def test_constants_that_are_no_weights_are_not_called_weights() -> None:
     text = "g (float[4,4] x) => (float[?] y) <int64[1] s = {{{s}}}> {{ a = Reshape(x, s) y = Relu(a) }}"
     words = _words(model_of(text.format(s=16).replace("?", "n")), model_of(text.format(s=-1).replace("?", "n")))
-    assert words == ["input 1 of Reshape changed in s"]
+    assert words == ["Reshape changed at input 1 in s"]
 
 
 def test_operator_sets_are_raised_lowered_or_added_in_words() -> None:

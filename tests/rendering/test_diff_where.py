@@ -192,11 +192,15 @@ def _source(name: str, outputs: Mapping[str, str]) -> str:
 @pytest.mark.parametrize(
     ("removed", "where", "text"),
     [
-        ([2], ["layer 2 only"], "1 of 6 layers removed (layer 2)"),
-        ([1, 4], ["layers 1, 4 only"], "2 of 6 layers removed (layers 1, 4)"),
-        ([2, 3], ["layers 2, 3 only"], "2 of 6 layers removed (layers 2, 3)"),
-        ([0, 2, 3, 4], ["layer 0 only", "layers 2 to 4 only"], "4 of 6 layers removed (layers 0, 2 to 4)"),
-        ([1, 2, 3, 4, 5], ["layers 1 to 5 only"], "5 of 6 layers removed (layers 1 to 5)"),
+        ([2], ["layer 2 only"], "1 of 6 layers removed (layer 2, counted from 0)"),
+        ([1, 4], ["layers 1, 4 only"], "2 of 6 layers removed (layers 1, 4, counted from 0)"),
+        ([2, 3], ["layers 2, 3 only"], "2 of 6 layers removed (layers 2, 3, counted from 0)"),
+        (
+            [0, 2, 3, 4],
+            ["layer 0 only", "layers 2 to 4 only"],
+            "4 of 6 layers removed (layers 0, 2 to 4, counted from 0)",
+        ),
+        ([1, 2, 3, 4, 5], ["layers 1 to 5 only"], "5 of 6 layers removed (layers 1 to 5, counted from 0)"),
         ([0, 1, 2, 3, 4, 5], ["in all 6 layers"], "6 of 6 layers removed"),
     ],
 )
@@ -217,9 +221,30 @@ def test_removed_layers_are_named_in_all_forms(
     assert [each["where"] for each in data if each["kind"] == "eliminated"] == where
 
 
+def test_layers_of_one_of_several_stages_are_said_to_be_of_it() -> None:
+    base, target = [
+        msgspec.structs.replace(
+            side,
+            graph=msgspec.structs.replace(
+                side.graph,
+                node=tuple(
+                    [
+                        msgspec.structs.replace(node, name=(node.name or "").replace("/layers.", "/stages.2/layers."))
+                        for node in side.graph.node
+                    ]
+                ),
+            ),
+        )
+        for side in _without([2], 6)
+        if side.graph is not None
+    ]
+    (event,) = report(onnxjson.diff(base, target), "a", "b").events
+    assert event.where == "layer 2 of stages.2 only"
+
+
 def test_added_layers_are_told_as_such_and_other_changes_are_not_hidden() -> None:
     target, base = _without([1, 2], 6)
-    assert _words(base, target)[0] == "6 layers instead of 4 (layers 1, 2 added): layers"
+    assert _words(base, target)[0] == "6 layers instead of 4 (added: layers 1, 2, counted from 0): layers"
     base, target = _without([1, 2], 6)
     assert target.graph is not None
     softmax = next(place for place, node in enumerate(target.graph.node) if node.op_type == "Softmax")
@@ -227,7 +252,7 @@ def test_added_layers_are_told_as_such_and_other_changes_are_not_hidden() -> Non
     nodes[softmax] = msgspec.structs.replace(nodes[softmax], op_type="Hardmax")
     changed = msgspec.structs.replace(target, graph=msgspec.structs.replace(target.graph, node=tuple(nodes)))
     words = _words(base, changed)
-    assert words[0] == "2 of 6 layers removed (layers 1, 2): layers"
+    assert words[0] == "2 of 6 layers removed (layers 1, 2, counted from 0): layers"
     assert any(["Softmax -> Hardmax" in each for each in words[1:]]), words
 
 
