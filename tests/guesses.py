@@ -240,6 +240,7 @@ class TestWrongGuesses:
         [
             ("run", "onnxjson.run(model, ...)"),
             ("set_batch_size", "model.rewrite(onnxjson.edits.SetBatchSize(size=...))"),
+            ("rename_node", "model.rewrite(onnxjson.edits.Rename(kind=..., from_=..., to=...))"),
             ("opset", 'model.opsets[""]'),
             ("summary", "print(model.outline())"),
             ("simplify", 'onnxjson.optimize(model, "onnxsim").model'),

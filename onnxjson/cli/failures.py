@@ -202,7 +202,7 @@ def _missing(error: click.ClickException, context: click.Context | None) -> str:
             pieces += [min(parameter.opts, key=len), parameter.make_metavar(context)]
     what = error.param.make_metavar(context) if is_argument else pieces[-2]
     typed = output.typed[context.command_path.count(" ") :]
-    if error.param.opts == ["--base"] and typed and typed[0][0] != "-" and not os.path.lexists(typed[0]):
+    if error.param.opts == ["--base"] and typed and typed[0][:1] not in ("", "-") and not os.path.lexists(typed[0]):
         typed, pieces = typed[1:], ["--base", typed[0]]  # `gate main`: no path is called so
     given = visible(shlex.join(typed), None)
     words = pieces if is_argument else [given, *pieces[-2:]]

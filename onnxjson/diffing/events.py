@@ -66,6 +66,8 @@ SPARSITY: Final = "sparsity"
 
 RELATIVE: Final = "max relative difference"
 
+NOT_FINITE: Final = "elements that became or were NaN or infinite"
+
 RANK: Final = "rank of the change"
 """Details specific to weights; they come first, and reports omit them last."""
 

@@ -16,7 +16,17 @@ from onnxjson.diffing.constant_elements import (
     side_by_side,
 )
 from onnxjson.diffing.details import type_text
-from onnxjson.diffing.events import CHANGED, RANK, RELATIVE, SPARSITY, THROUGH_SCALES, Detail, Kind, WeightsComparison
+from onnxjson.diffing.events import (
+    CHANGED,
+    NOT_FINITE,
+    RANK,
+    RELATIVE,
+    SPARSITY,
+    THROUGH_SCALES,
+    Detail,
+    Kind,
+    WeightsComparison,
+)
 from onnxjson.model import elements
 from onnxjson.model.constants import QuantizedWeight
 from onnxjson.model.document import Tensor
@@ -263,7 +273,7 @@ def _numbers(stats: Measure, *, same_type: bool) -> list[Detail]:
             Detail(RELATIVE, None, "inf" if math.isinf(stats.relative) else _number(stats.relative)),
         ]
     if stats.odd:
-        details.append(Detail("elements that became or were NaN or infinite", None, f"{stats.odd:,}"))
+        details.append(Detail(NOT_FINITE, None, f"{stats.odd:,}"))
     elif same_type and not stats.changed:
         details.append(Detail("bits", "of signs of zero, NaNs or padding", "others"))
     share = stats.changed / stats.count if stats.count else 0.0

@@ -320,9 +320,10 @@ def _instead(value: object, name: str) -> str:
         word = name.replace("_", "-")
         if hasattr(onnxjson.edits, edit := _class_of("".join(meant("edit", word)[:1]) or word)):
             kind = getattr(onnxjson.edits, edit)
-            required = [field.name for field in msgspec.structs.fields(kind) if field.required] or kind.words
-            fields = ", ".join([f"{field}=..." for field in required])
-            return f"; write model.rewrite(onnxjson.edits.{edit}({fields}))"
+            fields = msgspec.structs.fields(kind)
+            needed = [each.encode_name for each in fields if each.required] or kind.words
+            values = ", ".join([f"{each.name}=..." for each in fields if each.encode_name in needed])
+            return f"; write model.rewrite(onnxjson.edits.{edit}({values}))"
     if isinstance(attributes := getattr(kind, "attributes", None), property) and name in attributes.__get__(value):
         return f"; write .attributes[{name!r}]"
     if isinstance(value, tuple) and value and hasattr(type(value[0]), name):

@@ -227,7 +227,7 @@ class _Attention:
                 way.orders.append(TURNS[0])
                 way.inside += turn[:-1]
                 number, unit = turn[-1], self._graph.units[turn[-1]]
-            elif is_layout(unit):
+            elif is_layout(unit) and not self._breaks_rows(unit):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
@@ -241,6 +241,12 @@ class _Attention:
             way.source = unit.operands[0] if factor is None else factor[0]
         return way
 
+    def _breaks_rows(self, unit: Unit) -> bool:
+        """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
+        before, after = [self._graph.flow.dims(name) or () for name in (unit.operands[0], unit.outputs[0])]
+        known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
+        return unit.head == "Reshape" and len(before) > 3 and any([one != other for one, other in known])
+
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
         units, dims = self._graph.units, self._graph.flow.dims
@@ -248,14 +254,8 @@ class _Attention:
         first = self._before(units[middle].operands[0]) if middle >= 0 and order_of(units[middle]) in TURNS else -1
         if first < 0 or units[first].head != "Reshape":
             return []
-        before, joined, after = [
-            dims(name) or ()
-            for name in (
-                units[first].operands[0],
-                units[first].outputs[0],
-                units[number].outputs[0],
-            )
-        ]
+        names = units[first].operands[0], units[first].outputs[0], units[number].outputs[0]
+        before, joined, after = [dims(name) or () for name in names]
         is_turn = None not in before and joined[-2:] == before[-2:] and after == (*before[:-2], *before[:-3:-1])
         return [number, middle, first] if is_turn and len(before) == 4 else []
 

@@ -43,7 +43,7 @@ def merge_convolutions(graph: Units) -> None:
                 break
             chain.append(follower)
             # A BatchNorm that the weights could absorb is not shown, like the bias, which optimizers make of it.
-            marks += [mark] if mark != marks[-1] and (mark != _NORM or len(marks) > len(unit.keywords)) else []
+            marks += [mark] if [mark] != marks[-1:] and (mark != _NORM or len(marks) > len(unit.keywords)) else []
         outputs, operands = units[chain[-1]].outputs, unit.operands
         padding = graph.producer(operands[0])
         if (

@@ -61,7 +61,7 @@ _OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice",
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
 
-_SHOWN_AGAIN: Final = RANDOM | {"MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+_SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
@@ -270,7 +270,9 @@ class Flow:
             return before is not None and before == after
         if name in ("Expand", "Reshape"):
             sizes = self.dims(node.input[0])
-            is_known = sizes is not None and not any([size is None or str(size).startswith(INVENTED) for size in sizes])
+            is_known = sizes is not None and not any(
+                [size in (None, "") or str(size).startswith(INVENTED) for size in sizes]
+            )
             return is_known and sizes == self.dims(node.output[0])
         if name == "Pad":
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
@@ -287,25 +289,22 @@ class Flow:
         return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
 
     @cached_property
-    def _equal(self) -> tuple[dict[str, str], set[int]]:
-        """The values that equal others, behind nodes without effect or of nodes that compute what one before them does.
-
-        With the latter nodes. Those whose values are outputs of the graph are none.
-        """
+    def equal(self) -> dict[str, str]:
+        """The values that equal others, behind nodes without effect, or computed before unless they are outputs."""
         equal: dict[str, str] = {}
-        duplicates: set[int] = set()
         first: dict[Hashable, int] = {}
         for position in self.order:
             node = self.nodes[position]
-            if position in self.without_effect:
-                source = self.without_effect[position]
-                equal.update(dict.fromkeys(node.output, equal.get(source, source)))
+            same = node.output
+            if (source := self.without_effect.get(position)) is not None:
+                same = (equal.get(source, source),) * len(same)
             elif (key := self._computation(position, node, equal)) is not None:
                 before = first.setdefault(key, position)
-                if before != position and self.outputs.keys().isdisjoint(node.output):
-                    duplicates.add(position)
-                    equal.update(zip(node.output, self.nodes[before].output, strict=True))
-        return equal, duplicates
+                same = self.nodes[before].output if self.outputs.keys().isdisjoint(same) else same
+            equal.update(
+                {name: other for name, other in zip(node.output, same, strict=True) if name not in ("", other)}
+            )
+        return equal
 
     def _computation(self, position: int, node: Node, equal: Mapping[str, str]) -> Hashable:
         """What nodes that compute the same have in common; None for constants and nodes that are not alike for sure."""
@@ -317,17 +316,17 @@ class Flow:
         inputs: list[Hashable] = [equal.get(name, name) for name in node.input]
         for slot, name in enumerate(node.input):
             if name in self.constants and element_count(self.stored.get(name, ())) <= SHOWN:
-                inputs[slot] = (self.dims(name), tuple(self.elements(name) or (name,)))
-        return kind, tuple(inputs), len(node.output), node.attribute
+                inputs[slot] = (self.dtype(name), self.dims(name), tuple(self.elements(name) or (name,)))
+        return kind, tuple(inputs), tuple(map(bool, node.output)), node.attribute
 
     @cached_property
     def hidden(self) -> set[int]:
         """The nodes whose values are shown as those of others: without effect, or computed before."""
-        return self._equal[1] | self.without_effect.keys()
+        return {at for at, node in enumerate(self.nodes) if not self.equal.keys().isdisjoint(node.output)}
 
     def alias(self, name: str) -> str:
-        """Return the value that a value equals, behind nodes without effect, of the first node that computes it."""
-        return self._equal[0].get(name, name)
+        """Return the value that a value equals, of the first node that computes it."""
+        return self.equal.get(name, name)
 
     def dtype(self, name: str) -> int | None:
         """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""

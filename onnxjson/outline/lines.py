@@ -157,12 +157,17 @@ class _Outliner:
             and (position not in flow.hidden or not outputs.isdisjoint(flow.nodes[position].output))
             and (position in blocks or position not in inner)
         ]
-        if not self._children:
-            return units
-        for number, unit in enumerate(units):
-            graphs = tuple([self._keys[each] for each in self._children.get((flow.scope, unit.nodes[-1]), ())])
-            outer = [flow.alias(name) for graph in graphs for name in graph.outer]
+        for number, unit in enumerate(units if self._children else ()):
+            keys = [self._keys[each] for each in self._children.get((flow.scope, unit.nodes[-1]), ())]
+            graphs = tuple([key._replace(outer=tuple(map(flow.alias, key.outer))) for key in keys])
+            outer = [name for graph in graphs for name in graph.outer]
             units[number] = unit._replace(graphs=graphs, captured=tuple(dict.fromkeys((*outer, *unit.captured))))
+        known = {name for unit in units for name in unit.outputs}
+        for unit in units if inner else ():  # also over those that are added: values in blocks that others equal
+            for name in (*unit.operands, *unit.captured):
+                if name not in known and (position := flow.producer(name)) in inner:
+                    known.update(flow.nodes[position].output)
+                    units.append(unit_of(flow, position, self._versions, self._known))
         return units
 
     def _own(self, flow: Flow, items: Sequence[Item]) -> None:

@@ -41,7 +41,7 @@ class Names:
 
     def __init__(self, outer: "Names | None" = None) -> None:
         self._outer = outer
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str] = {"": "_"}
         self._used: set[str] = set()
         """Names of inputs and outputs, and those that were ever given."""
         self._kept: set[str] = set()
@@ -55,7 +55,8 @@ class Names:
         """For values in repeats, the outer before the inner: the round, whether it is the last, all statements."""
 
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
-        """Name the values of a graph."""
+        """Name the values of a graph; those that equal others have their names."""
+        self._same.update({name: other for name, other in flow.equal.items() if name not in flow.outputs})
         width = 40 if flow.scope.owner is None else 24
         for name in dict.fromkeys((*flow.scope.inputs, *flow.outputs)):
             text = visible(name, width)
@@ -159,7 +160,7 @@ class Names:
     def of(self, value: str) -> str:
         """Return the name of a value."""
         name = self._names.get(value) or self._names.get(self._first(value))
-        return name or (self._outer.of(value) if self._outer else visible(value, 40))
+        return name or (self._outer.of(self._first(value)) if self._outer else visible(value, 40))
 
     def _numbers_of(self, value: str, statement: int) -> str:
         """The numbers of the rounds of a value for a line outside the repeats; the last rounds have none.

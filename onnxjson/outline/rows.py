@@ -111,10 +111,9 @@ def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
     else:
         before = graph.flow.dims(start.operands[0]) or ()
     after = reshape.keywords[0][1].strip("[]").split(",")
-    unknown = [one for one, two in zip(before[:-1], after, strict=False) if "..." in (str(one or "..."), two)]
+    columns = (graph.flow.dims(reshape.operands[0]) or (None,))[-1]
+    sizes = [(str(one or "..."), two) for one, two in zip((*before[:-1], columns), after, strict=False)]
+    unknown = [pair for pair in sizes if "..." in pair]
     # One unknown size follows from the others.
-    return (
-        len(before) == len(after) > 2
-        and len(unknown) <= 1
-        and all([str(one) == two or one in unknown for one, two in zip(before[:-1], after, strict=False)])
-    )
+    is_alike = all([one == two for one, two in sizes if "..." not in (one, two)])
+    return is_alike and len(before) == len(after) > 2 and len(unknown) - (columns is None) <= 1

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import CHANGED, KIND_PROPERTIES, RELATIVE, SPARSITY, Detail, Event
+from onnxjson.diffing.events import CHANGED, KIND_PROPERTIES, NOT_FINITE, RELATIVE, SPARSITY, Detail, Event
 from onnxjson.diffing.interface_changes import InterfaceChange
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
@@ -28,6 +28,9 @@ _OF_QUANTIZED: Final = frozenset(
 
 _PACKED: Final = frozenset({"MatMulNBits", "GatherBlockQuantized"})
 """Operators whose weights share bytes: their dtype and number of elements say nothing."""
+
+_BIAS: Final = 2
+"""The input of a convolution or Gemm that is no longer called its weights."""
 
 _TIMES: Final = 10
 """A greater change relative to the value is told as a number of times."""
@@ -124,7 +127,8 @@ def _together(group: str, events: Sequence[Event], report: Report, totals: Mappi
     if group.startswith("converted"):
         dtype, _, other = events[0].pattern.partition(" -> ")
         number = _of(places, _weights(report.alignment.base).get(dtype, Weights()).tensors)
-        return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(" weights"))]
+        noun = " weight" if number == "1" else " weights"
+        return [(Part("converted to "), *_code(other), Part(f": {number} "), *_code(dtype), Part(noun))]
     if group == "weights":
         return [_changed_weights(events, report, totals)]
     if len(events) == 1 or group not in ("quantized", "cleanup"):
@@ -146,7 +150,9 @@ def _quantized(events: Sequence[Event], report: Report, totals: Mapping[str, int
     if not dtypes:
         return ()
     more = [count.what.rpartition("::")[2] for count in report.operators if count.change > 0]
-    is_dynamic, is_static = [any([name.startswith(start) for name in more]) for start in ("DynamicQuantize", "Q")]
+    is_dynamic, is_static = [
+        any([name.startswith(starts) for name in more]) for starts in ("DynamicQuantize", ("QuantizeLinear", "QLinear"))
+    ]
     how = "dynamically quantized" if is_dynamic else "statically quantized" if is_static else "quantized"
     nodes = Nodes(report.alignment)
     pairs = [nodes.of(member) for event in events for member in event.members]
@@ -176,14 +182,17 @@ def _changed_weights(events: Sequence[Event], report: Report, totals: Mapping[st
     changes = f"{100 * largest:.3g} %" if largest < _TIMES else f"{largest:,.0f} times their value"
     which: Words = (Part(_of(number, sum([each.tensors for each in _weights(report.alignment.base).values()]))),)
     place: Words = ()
-    if len(events) == 1:
-        operator, where = events[0].pattern.partition(" ")[0], events[0].where
-        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator))
+    operator, _, slot = events[0].pattern.rpartition(" input ")
+    if len(events) == 1 and operator:
+        where, bias = events[0].where, f" (input {slot})" * (int(slot) >= _BIAS)
+        which = (Part(f"those of {_of(number, totals.get(operator, 0))} "), *_code(operator), Part(bias))
         place = (Part(" " if where.startswith("in ") else " in "), *_code(where)) if where else ()
     details = [detail for event in events for member in event.members for detail in member.details]
     amounts = [f"by up to {changes}"] if math.isfinite(largest) else []
     counts = [f"{each.target} elements changed" for each in details if each.what == CHANGED and number == 1]
     share = f"; {', '.join(counts + amounts)}" if counts else f"; elements changed {amounts[0]}" if amounts else ""
+    if any([each.what == NOT_FINITE for each in details]):
+        share += f"{',' if share else ';'} some became or were NaN or infinite"
     return (Part("weights changed, "), *which, *place, Part(": "), *shown, Part(left + share + _zeros(details, number)))
 
 

@@ -1,6 +1,5 @@
 """Where changes are in the outline: in all rounds of a repeat or some, and which option of a line they change."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,21 +18,17 @@ from onnxjson.model.operators import operator_name
 from onnxjson.outline.lines import Line, outline_of
 from onnxjson.outline.places import LARGEST
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
+from onnxjson.rendering.line_options import changed_options, forms_of, keywords_of
 
 _Found = TypeVar("_Found")
 
 _MOST: Final = 3
 """Maximum number of options that are listed for a change."""
 
-_LONGEST: Final = 40
-"""Characters of the values of an attribute that are shown."""
-
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
+_PLAIN: Final = re.compile(r"(?!..s$|.*ss$)[A-Za-z][A-Za-z0-9]+(?:[._][A-Za-z0-9]+)*")
 
 _ELSEWHERE: Final = 0.1
 """Share of the nodes of removed layers that may be counterparts of those in others, such as a norm between layers."""
-
-_TOKEN: Final = re.compile(r"(\w+)\(|(\w+)=|([(\[])|([)\]])|(,)|[^\w()\[\],]+|\w+")
 
 
 class _Place(NamedTuple):
@@ -46,7 +41,7 @@ class _Place(NamedTuple):
     """The same in all rounds: the line, the operator, and which of the nodes of this operator in the line it is."""
     position: int = 0
     """The position of its round."""
-    number: str = ""
+    number: int = 0
     """The number of its round in the names of nodes, else the position."""
 
 
@@ -121,7 +116,8 @@ def _layers(events: Sequence[Event], kind: Kind, side: _Side) -> Iterator[Layers
         is_explained = Counter([side.operators[address] for address in changed]) == Counter(map(_operator, rounds))
         if is_explained and len(elsewhere) <= _ELSEWHERE * len(changed):
             total, (one, several) = repeat.repeat, _words(repeat)
-            which = f"{_which(places)}, counted from {_first_number(repeat)}"
+            _, first = next(iter(_numbers(repeat).values()))
+            which = f"{_which(places)}, counted from {first}"
             if kind == "inserted":
                 text = f"{counted(total, one)} instead of {total - len(places)} (added: {which})"
             else:
@@ -135,14 +131,18 @@ def _numbered(alignment: Alignment, base: _Side, target: _Side) -> Iterator[Laye
         [place.repeat.name for side in (base, target) for places in side.places.values() for place in places
          if place.repeat is not None and "{i}" in place.repeat.name]
     )  # fmt: skip
+    pairs = [*alignment.node_pairs()]
     for name in names:
         pattern = re.compile(re.escape(name).replace(r"\{i\}", "([0-9]+)") + r"\b")
-        before, after = [
-            len({match[1] for ref in side.nodes() if (match := pattern.search(ref.node.name or ""))})
+        base_numbers, target_numbers = [
+            {ref.address: match[1] for ref in side.node_refs if (match := pattern.search(ref.name))}
             for side in (alignment.base, alignment.target)
         ]
-        if before != after and before and after:
-            yield Layers(f"{counted(after, 'layer')} instead of {before}", _name(name))
+        numbers = [(base_numbers.get(one), target_numbers.get(other)) for one, other in pairs]
+        renamed = {number for pair in numbers if None in pair for number in pair}
+        before, after = {*base_numbers.values()}, {*target_numbers.values()}
+        if len(before) != len(after) and before and after and renamed.isdisjoint(before ^ after):
+            yield Layers(f"{counted(len(after), 'layer')} instead of {len(before)}", _name(name))
 
 
 def _name(name: str) -> str:
@@ -180,7 +180,7 @@ def _side(index: Index) -> _Side:
 
 def _places(index: Index) -> Iterator[tuple[str, _Place]]:
     """Yield the address of each node with its place; the innermost place of a node last."""
-    pending: list[tuple[Line, Line | None, Mapping[NodeRef, tuple[int, str]]]] = [
+    pending: list[tuple[Line, Line | None, Mapping[NodeRef, tuple[int, int]]]] = [
         (line, None, {}) for line in reversed(outline_of(index.model, index).lines)
     ]
     count = 0
@@ -191,27 +191,25 @@ def _places(index: Index) -> Iterator[tuple[str, _Place]]:
             repeat, numbers = line, _numbers(line)
         alike: Counter[tuple[int, str]] = Counter()
         for ref in line.nodes:
-            position, number = numbers.get(ref, (0, ""))
+            position, number = numbers.get(ref, (0, 0))
             name = _operator(ref)
             yield ref.address, _Place(line, repeat, (count, name, alike[position, name]), position, number)
             alike[position, name] += 1
         pending += [(inner, repeat, numbers) for inner in reversed(line.lines)]
 
 
-def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
-    """The position and the number of the round of each node."""
-    numbers: dict[NodeRef, tuple[int, str]] = {}
-    pattern = re.compile(re.escape(repeat.name).replace(r"\{i\}", "([0-9]+)"))
-    for place, nodes in enumerate(repeat.rounds):
-        names = [pattern.search(ref.node.name or "") for ref in nodes] if repeat.name else []
-        stated = next((match[1] for match in names if match is not None), str(place))
-        number = stated if len(repeat.rounds) == repeat.repeat else str(place)
-        numbers.update(dict.fromkeys(nodes, (place, number)))
-    return numbers
-
-
-def _first_number(repeat: Line) -> str:
-    return next(iter(_numbers(repeat).values()))[1]
+def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, int]]:
+    """The position and the number of the round of each node: the position if names do not tell all rounds apart."""
+    pattern = re.compile(re.escape(repeat.name).replace(r"\{i\}", "([0-9]{1,9})(?![0-9])"))
+    stated = [
+        int(match[1])
+        for nodes in repeat.rounds
+        if (match := next(filter(None, [pattern.search(ref.name) for ref in nodes if pattern.groups]), None))
+    ]
+    is_told = len({*stated}) == len(repeat.rounds) == repeat.repeat
+    return {
+        ref: (place, stated[place] if is_told else place) for place, nodes in enumerate(repeat.rounds) for ref in nodes
+    }
 
 
 def _where(event: Event, base: _Side, target: _Side) -> str:
@@ -233,7 +231,7 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
             names: list[str] = []
             if before and after and len(before) == len(after) and is_changed:
                 values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
-                names = _changed_options(event, values, before[number], after[number])
+                names = changed_options(event, values, _options(before[number]), _options(after[number]))
             for name in names or [""]:
                 changed.setdefault(name, []).append(place)
         if not places:
@@ -301,8 +299,7 @@ def _rounds(places: Sequence[_Place], *, of_operator: bool) -> str:
 def _words(repeat: Line) -> tuple[str, str]:
     """``layer`` and ``layers``: a plain word of their name, or ``round``."""
     word = repeat.name.rpartition("/")[2].replace("{i}", "").strip("._-")
-    word = word if _PLAIN.fullmatch(word) else "round"
-    one = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    one = word.removesuffix("s") if _PLAIN.fullmatch(word) else "round"
     return one, f"{one}s"
 
 
@@ -314,7 +311,7 @@ def _around(repeat: Line) -> str:
 
 def _which(places: Sequence[_Place]) -> str:
     """``layer 4``, ``layers 0, 2``, ``layers 1 to 5``."""
-    numbers = sorted({int(place.number) for place in places})
+    numbers = sorted({place.number for place in places})
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -349,76 +346,15 @@ def _values(member: Member, base: _Side, target: _Side, *, is_attribute: bool) -
     before, after = _first(member.base, base.numbers) or (), _first(member.target, target.numbers) or ()
     for old, new in zip(before, after, strict=False) if len(before) == len(after) else ():
         if old != new:
-            values += zip(_forms(old), _forms(new), strict=True)
+            values += zip(forms_of(old), forms_of(new), strict=True)
     return values
-
-
-def _forms(number: float) -> list[str]:
-    square = number * number
-    return [str(number), str(square), str(1 / number) if number else "", str(1 / square) if square else ""]
-
-
-def _changed_options(
-    event: Event, values: Sequence[tuple[str | None, str | None]], before: _Place, after: _Place
-) -> list[str]:
-    """``Attention.scale 0.125 -> 0.25`` for an option of the line that differs as the values of a place do.
-
-    Else the attribute of the event. Nothing if several options differ so, since they may be those of other events.
-    """
-    old, new = _options(before), _options(after)
-    changed = {
-        name: (old.get(name) or visible(one or "default", None), new.get(name) or visible(other or "default", None))
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-        for one, other in values
-        if _is_like(one, old.get(name)) and _is_like(other, new.get(name))
-    }
-    if event.pattern in changed:
-        changed = {event.pattern: changed[event.pattern]}
-    if len(changed) == 1:
-        return [f"{name} {' -> '.join(sides)}" for name, sides in changed.items()]
-    if event.kind == "attribute-changed" and len(values) == 1:
-        one, other = [visible("default" if each is None else each, None) for each in values[0]]
-        return [f"{visible(event.pattern, 60)} {one} -> {other}"] if len(one + other) <= _LONGEST else []
-    return []
-
-
-def _is_like(value: str | None, option: str | None) -> bool:
-    """Whether a value is that of an option; an attribute or option that is not stated has any."""
-    if value is None or option is None or value == option:
-        return True
-    try:
-        return math.isclose(float(value), float(option), rel_tol=1e-5)
-    except ValueError:
-        return False
 
 
 def _options(place: _Place) -> dict[str, str]:
     """The keywords of a line by the calls that have them: ``Attention.scale``; of several values, that of the round."""
-    keywords = _keywords(place.line.text)
+    keywords = keywords_of(place.line.text)
     for name, value in keywords.items() if place.repeat is not None else ():
         by_round = value.strip("()").split(", ")
         if value.startswith("(") and place.repeat is not None and len(by_round) == len(place.repeat.rounds):
             keywords[name] = by_round[place.position]
-    return keywords
-
-
-def _keywords(text: str) -> dict[str, str]:
-    """The keywords of a line by the calls that have them; for a repeated call, those of its first."""
-    calls: list[str] = []
-    keywords: dict[str, str] = {}
-    name, value, depth = "", "", 0
-    for token in _TOKEN.finditer(text):
-        call, keyword, opening, closing, comma = token.groups()
-        if name and (comma or closing) and len(calls) == depth:
-            keywords.setdefault(name, value)
-            name = value = ""
-        elif name:
-            value += token[0]
-        if call or opening:
-            calls.append(call or "")
-        elif closing and calls:
-            calls.pop()
-        elif keyword and not name and calls and calls[-1]:
-            name, depth = f"{calls[-1]}.{keyword}", len(calls)
     return keywords

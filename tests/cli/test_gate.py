@@ -116,6 +116,11 @@ def test_empty_revision_is_an_error_and_not_a_change_of_nothing(repository: Path
     assert not (repository.parent / "out").exists()
 
 
+def test_empty_path_without_a_base_is_an_error_of_use() -> None:
+    result = run("gate", "")
+    assert (result.exit_code, "--base is missing" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     "words",
     [

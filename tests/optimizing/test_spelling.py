@@ -42,6 +42,7 @@ READ = {
 
 REFUSED = {
     "": "the name of a pass is missing",
+    "rename:old": "rename:old is not a pass; write 'rename{from=old}'",
     "onnxoptimzer": 'no pass "onnxoptimzer"; did you mean "onnxoptimizer"',
     "fuse_bn_into_conv": 'did you mean "onnxoptimizer:fuse_bn_into_conv"',
     "onnxoptimizer:fuse_bn": 'onnxoptimizer has no "fuse_bn"; did you mean "fuse_bn_into_conv"?',

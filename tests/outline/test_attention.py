@@ -132,6 +132,15 @@ def test_steps_and_sizes_of_keys_may_be_exchanged_with_batch_and_heads_together(
     assert found == [f"out = Attention({line}) @ wo"] if line else not any("Attention" in each for each in found)
 
 
+def test_keys_whose_rows_a_reshape_breaks_are_not_those_of_the_projection() -> None:
+    turn = "j = Reshape(k0, broken) jt = Transpose<perm = [0, 2, 1]>(j) k = Reshape(jt, apart) "
+    text = SPLIT.replace("k = Transpose<perm = [0, 2, 3, 1]>", "k0 = Transpose<perm = [0, 2, 1, 3]>") + turn
+    typed = "float[2,2,6,4] k0, float[4,4,6] j, float[4,6,4] jt, float[2,2,4,6] k"
+    weights = f"{WEIGHTS}, int64[3] broken = {{4, 4, 6}}, int64[4] apart = {{2, 2, 4, 6}}, {typed}"
+    found = lines(f"{text} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN}", weights)
+    assert "Attention(x, heads=2)" not in " ".join(found)
+
+
 def test_scores_that_are_used_elsewhere_are_operators() -> None:
     text = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN} kept = Identity(t)"
     found = lines(text, WEIGHTS, outputs="float[2,6,8] out, float[2,2,6,6] kept")

@@ -77,6 +77,14 @@ def test_rows_whose_axes_have_names_are_not_shown() -> None:
         assert lines(text, f"{weights}, {typed}", inputs, "float[N,S,8] out") == [f"out = {found}: float32[N,S,8]"]
 
 
+def test_rows_that_get_other_axes_are_shown() -> None:
+    text = "r = Reshape(x, rows) g = Gemm(r, k, b) t = Reshape(g, shape) out = Relu(t)"
+    for sizes, after in (("2,?,8", "2,?,4"), ("N,N,8", "?,5,8")):
+        typed = f"int64[2] rows = {{-1, 8}}, float[L,8] r, float[L,8] g, float[{after}] t"
+        found = lines(text, f"{NUMBERS}, {typed}", f"float[{sizes}] x, int64[3] shape", f"float[{after}] out")
+        assert f"Relu(Reshape(Reshape(x, [L,8]) @ k, [{after.replace('?', '...')}]))" in found[0]
+
+
 def test_rows_of_a_product_are_not_shown() -> None:
     text = "r = Reshape(x, rows) g = Gemm(r, k, b) a = Relu(g) h = Gemm(a, k, b) out = Reshape(h, back)"
     found = lines(text, f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}")

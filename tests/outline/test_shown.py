@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+import onnxjson
 from onnxjson.outline.lines import outline_of
 from tests.outline.test_attention import JOIN, SPLIT, WEIGHTS
 from tests.outline.written import lines, model, outline
@@ -231,6 +232,14 @@ def test_what_differs_is_shown_each_time(nodes: str, line: str) -> None:
     assert lines(f"{nodes} c = Sub(a, b) out = Tanh(c)", weights)[-1] == f"out = Tanh({line})"
 
 
+def test_constants_of_other_dtypes_and_values_that_are_dropped_at_random_are_shown_each_time() -> None:
+    weights = "float half = {0.5}, float on = {1.0}, int32 whole = {1}, bool yes = {1}"
+    text = "a = CastLike(x, on) b = CastLike(x, whole) c = CastLike(b, a) d = Add(a, c) out = Tanh(d)"
+    assert str(outline(text, weights)).count("CastLike") == 3
+    text = "a, m = Dropout(x, half, yes) b, n = Dropout(x, half, yes) c = Sub(a, b) d = Where(m, c, a)"
+    assert str(outline(f"{text} out = Where(n, d, c)", weights)).count("Dropout") == 2
+
+
 def test_an_output_that_another_value_equals_is_shown() -> None:
     assert "out = Relu(x)" in lines("a = Relu(x) out = Relu(x) b = Exp(a) other = Tanh(b)", "", outputs=OUTPUTS)
 
@@ -248,3 +257,59 @@ def test_names_that_inference_invents_are_no_sizes() -> None:
     typed = "float[unk__0,2,4] r"
     found = lines("r = Reshape(x, back) out = Relu(r)", f"int64[3] back = {{-1, 2, 4}}, {typed}", "float[N,6,8] x")
     assert found == ["out = Relu(Reshape(x, [...,2,4]))"]
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (
+            "a, i = TopK(x, k) b, omitted = TopK(x, k) c = Mul(a, b) d = Cast<to = 1>(i) e = Add(c, d)",
+            "Clip(h * z + Cast(y, to=float32), _, cap)",
+        ),
+        ("a, omitted = Dropout(x) e = Relu(a)", "Clip(Relu(x), _, cap)"),
+    ],
+)
+def test_outputs_that_are_left_out_equal_no_other_value(text: str, last: str) -> None:
+    written = model(f"{text} out = Clip(e, , cap)", "int64[1] k = {2}", "float[2,6,8] x, float cap")
+    proto = onnxjson.to_proto(written)
+    for node in proto.graph.node:
+        node.output[:] = ["" if name == "omitted" else name for name in node.output]
+    assert f"out = {last}:" in str(outline_of(onnxjson.from_proto(proto)))
+
+
+def test_graphs_inside_show_values_that_equal_others_by_their_names() -> None:
+    inner = "If(c1) <then_branch = g1 () => (float[2,6,8] o1) { o1 = Neg(b) }, "
+    inner += "else_branch = g2 () => (float[2,6,8] o2) { o2 = Abs(e) }>"
+    within = "If(c1) <then_branch = g3 () => (float[2,6,8] o3) { d = Identity(b) q = Exp(d) "
+    within += f"f = {inner.replace('e)', 'd)')} o3 = Add(q, f) }}, "
+    within += "else_branch = g4 () => (float[2,6,8] o4) { o4 = Abs(b) }>"
+    text = "a = Sigmoid(x) b = Sigmoid(x) e = Identity(a) r = Relu(a)"
+    inputs, choice = "float[2,6,8] x, bool c1", "If(c1, then=Neg(h), else=Abs(h))"
+    assert lines(f"{text} i = {inner} out = Add(r, i)", "", inputs)[-1] == f"out = Relu(h) + {choice}"
+    found = lines(f"{text} i = {within} out = Add(r, i)", "", inputs)
+    assert found[1] == f"out = Relu(h) + If(c1, then=Exp(h) + {choice}, else=Abs(h))"
+
+
+def test_an_unknown_size_equals_no_other() -> None:
+    named = model("r = Reshape(x, back) out = Relu(r)", "float[N,6,8] r", "float[N,6,8] x, int64[3] back")
+    proto = onnxjson.to_proto(named)
+    for stated in (proto.graph.input[0], proto.graph.value_info[0]):
+        stated.type.tensor_type.shape.dim[0].dim_param = ""
+    assert "Reshape" in str(outline_of(onnxjson.from_proto(proto)))
+
+
+def test_a_convolution_may_have_no_keywords() -> None:
+    found = lines("c = Conv(x, w) out = Relu(c)", "", "float[2,6,8] x, float[6,6,1] w")
+    assert found == ["out = Conv(x, w, act=relu)"]
+
+
+def test_values_in_blocks_that_others_equal_are_shown() -> None:
+    weights = "int64[1] last = {-1}, float tiny = {0.001}"
+    norm = "{0}s = Mul(x, x) {0}m = ReduceMean({0}s, last) {0}e = Add({0}m, tiny) {0}q = Sqrt({0}e) {0}n = Div(x, {0}q)"
+    mean = "s = Mul(x, x) m = ReduceMean(s, last)"
+    mean_line, block = "ReduceMean(Square(x), axes=[-1])", "RMSNorm(x, eps=0.001, plain)"
+    found = lines(f"{norm.format('a')} {mean} z = Exp(m) y = Add(an, z) out = Tanh(y)", weights)
+    assert found == [f"h = Exp({mean_line})", f"out = Tanh(h + {block})"]
+    twice = f"{norm.format('a')} {norm.format('b')} {mean} z = Mul(an, m) y = Sub(z, bn) out = Tanh(y)"
+    assert lines(twice, weights) == [f"h = {block}", f"out = Tanh(h * {mean_line} - h)"]
+    assert len({ref.position for line in outline(twice, weights).lines for ref in line.nodes}) == 15

@@ -57,8 +57,10 @@ def test_quantization_to_four_bits_names_no_parameters_that_share_bytes() -> Non
     node = "c = com.microsoft.MatMulNBits<N = 4, K = 4, bits = 4, block_size = 16>(b, p, s)"
     text = ", ".join([_weight(f"w{number}", "float", "4,4", 16, 1 + 100 * number) for number in range(2)])
     nodes = f"a = MatMul(x, w0) b = MatMul(a, w1) {node} y = Relu(c)"
-    target = model_of(f"g (float[4,4] x) => (float[4,4] y) <{text}, {held}> {{ {nodes} }}")
-    assert _words(_products(), target)[0] == "quantized to 4 bits: 1 of 3 MatMul"
+    for end in ("Relu", "com.microsoft.QuickGelu"):  # whose name does not say that scales are fixed
+        more = nodes.replace("Relu", end)
+        target = model_of(f"g (float[4,4] x) => (float[4,4] y) <{text}, {held}> {{ {more} }}")
+        assert _words(_products(), target)[0] == "quantized to 4 bits: 1 of 3 MatMul"
 
 
 def test_quantization_with_fixed_scales_is_static() -> None:
@@ -95,6 +97,21 @@ def test_changed_weights_are_named_and_are_all_only_if_nothing_else_changed() ->
     quiet = _words(base, _products(first=2, end="u = Identity(c) y = Relu(u)"))
     assert sentence in quiet
     assert not any([each.startswith("only") for each in quiet])
+
+
+def test_changed_weights_are_told_apart_from_biases_and_from_what_is_not_finite() -> None:
+    text = "g (float[4,4] x) => (float[4,4] y) <{}> {{ a = Gemm(x, w0, b0) b = Gemm(a, w1, b1) y = Relu(b) }}"
+    held = [_weight(f"w{n}", "float", "4,4", 16) for n in range(2)] + [
+        _weight(f"b{n}", "float", "4", 4) for n in range(2)
+    ]
+    other = [each.replace("b0 = {1", "b0 = {2") for each in held]
+    odd = [each.replace("w0 = {1, 2", "w0 = {2, nan").replace("w1 = {1", "w1 = {2") for each in held]
+    base, biases, values = [model_of(text.format(", ".join(each))) for each in (held, other, odd)]
+    assert _words(base, biases) == [
+        "only weights changed, those of 1 of 2 Gemm (input 2): b0; 1 of 4 (25 %) elements changed, by up to 100 %"
+    ]
+    sentence = "only weights changed, those of all 2 Gemm: w0, w1; elements changed by up to 100 %"
+    assert _words(base, values) == [f"{sentence}, some became or were NaN or infinite"]
 
 
 def test_one_weight_has_the_number_of_elements_that_changed_and_of_zeros() -> None:

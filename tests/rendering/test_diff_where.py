@@ -1,7 +1,7 @@
 """Where changes are in the outline, the same in all forms of a report."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 import pytest
@@ -221,6 +221,33 @@ def test_removed_layers_are_named_in_all_forms(
     assert [each["where"] for each in data if each["kind"] == "eliminated"] == where
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            lambda number: f"layers.{'9' * 5000}{number}",
+            "1 of 6 layers removed (layer 3, counted from 0)",
+        ),  # no number for a person
+        (lambda number: f"layers.{number % 2}", "1 of 6 layers removed (layer 3, counted from 0)"),
+        (lambda number: f"layers.{number + 10}", "1 of 6 layers removed (layer 13, counted from 10)"),
+        (lambda number: f"class.{number}", "1 of 6 rounds removed (round 3, counted from 0)"),
+    ],
+)
+def test_rounds_that_names_do_not_tell_apart_are_counted(name: Callable[[int], str], text: str) -> None:
+    base, target = [_renamed(each, name) for each in _without([3], 6)]
+    (layers,) = report(onnxjson.diff(base, target), "a", "b").layers
+    assert layers.text == text
+
+
+def _renamed(model: Model, name: Callable[[int], str]) -> Model:
+    assert model.graph is not None
+    nodes = [
+        msgspec.structs.replace(node, name=re.sub(r"layers\.(\d)", lambda match: name(int(match[1])), node.name or ""))
+        for node in model.graph.node
+    ]
+    return msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=tuple(nodes)))
+
+
 def test_layers_of_one_of_several_stages_are_said_to_be_of_it() -> None:
     base, target = [
         msgspec.structs.replace(
@@ -265,6 +292,12 @@ def _without_softmax(model: Model) -> Model:
         else:
             nodes.append(msgspec.structs.replace(node, input=tuple([outputs.get(name, name) for name in node.input])))
     return msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=tuple(nodes)))
+
+
+def test_layers_with_other_names_are_not_removed() -> None:
+    base, target = _without([], 4)
+    renamed = _renamed(_without_softmax(target), lambda number: f"layers.{number}" if number != 2 else "middle")
+    assert not report(onnxjson.diff(base, renamed), "a", "b").layers
 
 
 def test_layers_that_lost_a_part_are_not_removed() -> None:

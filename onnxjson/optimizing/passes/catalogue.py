@@ -164,7 +164,7 @@ def _parse(head: str, inside: str) -> Pass:
         return _of_catalogue(NAMES[name], part if colon else None, inside)
     if head in EDITS:
         return user.edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
-    if name in EDITS and (places := positional(EDITS[name])):
+    if name in EDITS and (places := [each for each in positional(EDITS[name]) if not each.shape.choices]):
         spelled = _with_missing(EDITS[name], {places[0].name: [part]} | _texts(EDITS[name], inside))
         raise ParameterError(f"{visible(head)} is not a pass; write {visible(spelled, None)}")
     if head.endswith(".py"):

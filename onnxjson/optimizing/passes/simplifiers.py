@@ -8,7 +8,7 @@ version 0.1.98.
 from collections.abc import Iterator
 from functools import partialmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import field
 
@@ -18,9 +18,6 @@ from onnxjson.optimizing.passes.declaration import DRAWING, READING, PartStage, 
 from onnxjson.running.input_files import read_archive
 from onnxjson.running.inputs import free_inputs
 from onnxjson.running.values import as_array
-
-if TYPE_CHECKING:
-    pass
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
