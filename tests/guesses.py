@@ -288,6 +288,33 @@ class TestWrongGuesses:
         with pytest.raises(AttributeError, match=r"write \.attributes"):
             print(model.node("/conv").attrs)  # type: ignore[attr-defined]
 
+    def test_another_name_leads_to_what_does_it(self, model: onnxjson.Model) -> None:
+        changed = model.node("/activation").set_attribute("alpha", 0.2)
+        patch = onnxjson.diff(model, changed).patch
+        for action, meant in {
+            "diff.save('change.json')": "diff.patch.save(path)",
+            "onnxjson.save(patch, 'change.json')": "patch.save(path)",
+            "onnxjson.apply(model, 'change.json')": "onnxjson.Patch.load(path)",
+            "onnxjson.optimize(model, 'prune').nodes": ".model.nodes",
+            "model.set_attribute('/activation', 'alpha', 0.2)": "model.node(NAME).set_attribute(attribute, value)",
+            "model.set_tensor('fc.bias', array)": "model.tensor(NAME).set_values(array)",
+            "model.node('/conv').successors": ".consumers",
+            "model.initializers['fc.bias'].mean()": ".numpy()",
+        }.items():
+            with pytest.raises((AttributeError, TypeError), match=re.escape(meant)):
+                eval(
+                    action,
+                    {"onnxjson": onnxjson, "model": model, "patch": patch, "diff": onnxjson.diff(model, changed)},
+                )
+        patch.save("change.json")
+        assert onnxjson.apply(model, onnxjson.Patch.load("change.json")) == changed
+        doubled = model.tensor("fc.bias").set_values(model.tensor("fc.bias").numpy() * 2)
+        assert np.array_equal(doubled.initializers["fc.bias"].numpy(), model.initializers["fc.bias"].numpy() * 2)
+
+    def test_several_names_at_once(self, model: onnxjson.Model) -> None:
+        renamed = model.rename({"image": "picture", "probabilities": "p"})
+        assert (renamed.inputs[0].name, renamed.outputs[0].name) == ("picture", "p")
+
     def test_another_name_of_a_record_or_a_list(self, model: onnxjson.Model) -> None:
         assert model.graph is not None
         with pytest.raises(AttributeError, match=r"write \.node"):

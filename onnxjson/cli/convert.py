@@ -72,8 +72,8 @@ moves_options: Final = options.gathered(
         ),
         options.option(
             "--data-file NAME",
-            "With --externalize: name of the data file, which may end in .safetensors; default: the name of OUT plus "
-            ".data.",
+            "With --externalize: name of the data file, which may end in .safetensors; default: m.data for "
+            "the OUT m.onnx.",
             "data_name",
         ),
         options.option("--shard-size SIZE", "With --externalize: write data files of at most SIZE, such as 5G."),

@@ -161,7 +161,7 @@ def _sort_out(words: Sequence[str], why: str | None, rules: str | None) -> tuple
     else:
         pattern = given.pop()
         if pattern.isalpha() and (ids := sorted(each.stem for each in SHIPPED.glob(f"*{pattern.lower()}*.json"))):
-            said = f"rules find what several operators compute: --rules {listed(ids, 4, ' or --rules ')}"
+            said = f"to find computations of several operators, write --rules {listed(ids, 4, ' or --rules ')}"
             output.talk(f"{said}; onnxjson show {visible(shlex.quote(given[0]), None)} --outline names its blocks")
         wanted = [Rule(id="", message="", pattern=pattern)]
         parse(wanted[0].pattern_text)

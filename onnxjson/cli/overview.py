@@ -111,6 +111,8 @@ def _translated(typed: Sequence[str], known: Collection[str]) -> tuple[list[str]
     both = _both_tolerances(typed)
     while rest:
         word = rest.pop(0)
+        if word == "--output" and "-o" in typed and "--outputs" in known:
+            word = "--outputs"
         option, _, value = word.partition("=")
         if not _OPTION.match(word) or option in known:
             words.append(_AUTO.sub("", word))

@@ -19,8 +19,9 @@ from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of, paragraphs, positional, summary
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.script import parse_edit
-from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, spell_words, texts_of
+from onnxjson.editing.spelling import SHIELD, build, click_option, option_of, spell_words, texts_of, usage
 from onnxjson.editing.values import plain_value, write_value
+from onnxjson.model.errors import OnnxJsonError, ParameterError
 from onnxjson.optimizing.passes.catalogue import pass_meant
 from onnxjson.storage.external_files import files_written
 from onnxjson.storage.files import Loaded
@@ -61,6 +62,8 @@ class EditCommand(options.Command):
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit(2)
+        if {"--output", "-o"} <= {*args} and "--outputs" in map(option_of, self.parameters):
+            raise click.UsageError("--output and -o both name the file to write; write --outputs for the values", ctx)
         # A value may be a negative number, which is not an option.
         return super().parse_args(ctx, [SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
 
@@ -78,26 +81,40 @@ class EditCommand(options.Command):
         missing = sum(each.required and each.name not in texts for each in positional(self.edit))
         paths = words[: _count_of_models(words, missing)]
         if not paths:
-            usage = f"write onnxjson rewrite {self.name} {_arguments(self.edit)}"
+            wanted = f"write onnxjson rewrite {self.name} {_arguments(self.edit)}"
             if words and _looks_like_model(words[0]):
                 raise click.UsageError(
-                    f"{output.counted(missing, 'parameter')} needed, {len(words) - 1} given; {usage}"
+                    f"{output.counted(missing, 'parameter')} needed, {len(words) - 1} given; {wanted}"
                 )
-            raise click.UsageError(f"no model is named; {usage}")
+            raise click.UsageError(f"no model is named; {wanted}")
         if not _looks_like_model(words[0]) and (models := [word for word in words if _looks_like_model(word)]):
             ordered = shlex.join([*models, *[word for word in words if word not in models]])
             raise click.UsageError(f"the model comes first: onnxjson rewrite {self.name} {ordered}")
-        edit = build(self.edit, texts, words[len(paths) :])
+        try:
+            edit = build(self.edit, texts, words[len(paths) :])
+        except ParameterError as error:
+            if usage(self.edit) in error.sentence:
+                error.hint = f"for example: {_examples(self.edit)[-1]}"
+            raise
         request = changing.request(tuple(map(path_of, paths)), given)
 
         def change(path: Path, loaded: Loaded) -> changing.Changed:
-            result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
-            notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
+            try:
+                result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
+            except OnnxJsonError as error:
+                error.args = (self._with_options(error.sentence),)
+                raise
+            notes = tuple([self._with_options(note) for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
             write = partial(files_written, result.new_files())
             return changing.Changed(result.model, notes, write, is_part)
 
         click.get_current_context().exit(changing.run(request, change))
+
+    def _with_options(self, text: str) -> str:
+        """Return a message with the options of the parameters that it names, as in `axis`."""
+        named = {f"`{each.name}`": f"`{option_of(each)}`" for each in self.parameters}
+        return re.sub(r"`\w+`", lambda found: named.get(found[0], found[0]), text)
 
 
 class RewriteGroup(options.Group):

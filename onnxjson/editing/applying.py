@@ -166,7 +166,8 @@ def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
             yield _Step(edit, folder or changes.folder, is_contained=True)
     elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
         named = [each.__name__ for each in Edit.__subclasses__() if name_of(each) == str(changes)]
-        hint = f"write onnxjson.edits.{named[0]}(...)" if named else "Script.load reads one"
+        reading = "onnxjson.Patch.load(path) or onnxjson.edits.Script.load(path) reads one"
+        hint = f"write onnxjson.edits.{named[0]}(...)" if named else reading
         raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; {hint}")
     elif hasattr(type(changes), "patch"):
         raise TypeError(f"a {type(changes).__name__} is not applied, but its patch is; write .patch after it")
@@ -223,8 +224,9 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
     if complaints and not workspace.is_forced:
         what = f"shape inference fails at {listed(_grouped(complaints), _SHOWN, '; ')}"
         hint = "if the change needs another one, write both into one script (`onnxjson apply --help`)"
-        if workspace.examples:
-            hint = "set-batch-size also changes the constants that fix a batch"
+        if workspace.is_resized:
+            fixed = "set-batch-size also changes the constants that fix a batch, set-dim with `follow` those of an axis"
+            hint = f"{fixed}; {hint}"
         raise BrokenNodesError(f"{what}; {hint}", next(iter(complaints)))
     return (
         *notes,

@@ -39,10 +39,16 @@ class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
         Role("tensor"),
         about("The values that become inputs; by default the inputs of the model that the outputs need."),
     ] = None
-    outputs: Annotated[tuple[str, ...], Role("tensor"), about("The values that become outputs.", min_length=1)]
+    outputs: Annotated[
+        tuple[str, ...], Role("tensor"), about("The values that become outputs; by default the outputs of the model.")
+    ] = ()
 
     def change(self, workspace: Workspace) -> Outcome:
+        if not self.outputs and self.inputs is None:
+            raise EditError("extract needs `inputs` or `outputs`: the values between which the part is")
+        main = workspace.main
         outputs = [workspace.value(each) for each in self.outputs]
+        outputs = outputs or [(main, each) for each in main.output_names if each]
         inputs = None if self.inputs is None else [workspace.value(each) for each in self.inputs]
         extraction = Extraction(workspace.model, workspace.index, workspace.model_folder)
         part = extraction.between(inputs, outputs)
@@ -125,7 +131,7 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
                     listed([f'"{visible(each)}"' for each in names], 5) for names in (sorted(map(str, outputs)), inputs)
                 ]
                 raise EditError(
-                    f"no input of the other model has the name of an output of this one; give join OUT=IN: "
+                    f"no input of the other model has the name of an output of this one; give `join` OUT=IN: "
                     f"this one has the outputs {shown[0]}, the other the inputs {shown[1]}"
                 )
         return joins

@@ -115,6 +115,11 @@ def _only_kind(workspace: Workspace, rule: NameRule) -> NameKind:
         hint = (
             suggest(next(iter(rule.names)), every) or "`onnxjson show MODEL 'op:*'` lists all nodes and their outputs"
         )
+        (name, new), *others = rule.names.items()
+        if name.count("*") == 1 and not others:
+            pattern = re.escape(name).replace(r"\*", "(.*)")
+            words = [visible(text, None) for text in (f"re:{pattern}", new.replace("*", r"\1"))]
+            hint = "names that fit a pattern: `rename tensor '{}' '{}'`".format(*words)
         raise SelectorError(f"nothing is called {shown}; {hint}")
     if len(kinds) > 1:
         raise SelectorError(f"{shown} is the name of a {' and of a '.join(kinds)}; name the kind: {' or '.join(kinds)}")

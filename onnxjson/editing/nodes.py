@@ -77,7 +77,8 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         nodes = scope.graph.node
         graph = replace(scope.graph, node=(*nodes[:position], node, *nodes[position:]))
         workspace.replace_graph(scope, graph)
-        return Outcome(1)
+        new = listed([f'"{visible(each)}"' for each in self.output if each])
+        return Outcome(1, (f"nothing uses {new} yet; add-output makes a value an output, rewire gives it to nodes",))
 
     def _inserted(self, workspace: Workspace, scope: Scope, node: Node) -> Outcome:
         if not node.input or not node.input[0]:

@@ -102,7 +102,9 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         if (self.dim is None) == (self.tensor is None) or (self.tensor is None) != (self.axis is None):
             dim, _, size = str(self.size).rpartition("=")
             example = f"{visible(dim)} {visible(size)}" if dim else "N 4"
-            raise EditError(f"name the dimension and its size: `set-dim {example}`; or give `tensor` and `axis`")
+            raise EditError(
+                f"name the dimension and its size: `set-dim {example}`; or give `tensor`, `axis` and `size`"
+            )
         place = self.tensor or "", self.axis or 0
         if self.dim is not None:
             named = self._place(workspace, self.dim)
@@ -207,6 +209,7 @@ def _set_shapes(
         )
         if propagate:
             workspace.examples.update(examples)
+            workspace.is_resized = True
             notes = follow_sizes(workspace, before, examples)
     if others:
         places = {scope.address: shapes for scope, shapes in others.items()}

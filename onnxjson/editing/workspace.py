@@ -75,6 +75,8 @@ class Workspace:
         """Mistakes of types and shapes since `before`, by address of the node."""
         self.examples: dict[str, int] = {}
         """Sizes with which the nodes must work as well, by new names of dimensions."""
+        self.is_resized = False
+        """Whether an edit changed the shape of an input."""
         self.is_forced = False
         """Whether an edit allows such mistakes."""
         self._shifted: set[Scope] = set()

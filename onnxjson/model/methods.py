@@ -260,14 +260,18 @@ class ModelMethods(Guessed, Tabular):
         """Return the places that match a pattern of operators; see `onnxjson.find`."""
         return onnxjson.find(self, pattern)
 
-    def rename(self: Any, name: str, to: str) -> "onnxjson.Model":
+    def rename(self: Any, name: str | Mapping[str, str], to: str | None = None) -> "onnxjson.Model":
         """Rename a value, node, dimension or metadata key, with all references to it; return the changed model.
+
+        Several are renamed by a mapping of old names to new ones, without `to`.
 
         Raises:
             SelectorError: nothing has that name, or things of several kinds have it.
             EditError: something else has the new name.
         """
-        return onnxjson.apply(self, onnxjson.edits.Rename(from_=name, to=to))
+        if isinstance(name, str):
+            return onnxjson.apply(self, onnxjson.edits.Rename(from_=name, to=to))
+        return onnxjson.apply(self, onnxjson.edits.Rename(names=dict(name)))
 
     def save(self: Any, path: str | Path) -> None:
         """Write the model to a file; see `onnxjson.save` for its format and options."""

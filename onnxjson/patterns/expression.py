@@ -367,5 +367,9 @@ class Scanner:
         if self.text.startswith("op:"):
             hint = f"op: is for selectors; write the pattern {visible(self.text[3:])}"
         hint = hint or _SPELLINGS.get(self.token.text, "")
+        if hint == _ATTRIBUTES and (
+            call := re.fullmatch(r"(\w+) *[({[] *(\w+ *= *(?:\[[^]$]*]|[^]$,[]+))[)}\]]", self.text)
+        ):
+            hint = f"attributes are written {visible(call[1])}<{visible(call[2])}>"
         tail = f"; {hint}" if hint else ""
         raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

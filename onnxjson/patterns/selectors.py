@@ -47,6 +47,8 @@ from onnxjson.patterns.names import (
 from onnxjson.patterns.nodes import TOLERANCE, Nodes
 
 _SHOWN: Final = 5
+_ADDRESS: Final = re.compile(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+")
+"""An address of a node as messages and reports write it."""
 """Matches that an error lists."""
 
 
@@ -66,8 +68,8 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
         return (_node_at(index, element.address),)
     search = _Search(index, parsed)
     refs = search.nodes()
-    if not refs and re.fullmatch(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+", selector):
-        return select_nodes(model, index, f"@{selector}", one=one)  # an address as it is written in messages
+    if not refs and _ADDRESS.fullmatch(selector):
+        return select_nodes(model, index, f"@{selector}", one=one)
     if not refs:
         raise search.nothing()
     if one and len(refs) > 1:
@@ -120,6 +122,8 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
             key = "name" if nodes[0].node.name == parsed.name.text else "output"
             choices = f"{visible(terms.spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
             raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
+    if not nodes and not tensors and _ADDRESS.fullmatch(selector):
+        return select(model, index, f"@{selector}")
     if not nodes and not tensors:
         raise search.nothing()
     return tuple(nodes) if nodes else search.only(tensors)

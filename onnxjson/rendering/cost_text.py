@@ -14,6 +14,7 @@ _MOST_ROWS: Final = 15  # maximum number of listed operators, scopes and nodes
 _UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 _INTEGER: Final = re.compile(r"\b[0-9]+\b")
+_LONGEST: Final = 100  # characters of a formula that is shown
 
 TOTALS: Final = (
     "macs", "flops", "parameters", "weight_bytes", "constant_bytes", "activation_bytes", "peak_activation_bytes",
@@ -31,6 +32,8 @@ _COMPARED: Final = {
 def amount(number: Number | None) -> str:
     """Return ``4.12 G``, or the text of a formula, not yet made visible."""
     if not isinstance(number, int):
+        if number is not None and len(number) > _LONGEST:
+            return "formula"
         return "not known" if number is None else number
     unit, name = next(((unit, name) for unit, name in _UNITS if abs(number) >= unit), (1, ""))
     return f"{number / unit:.4g} {name}" if name else f"{number:,}"
@@ -38,7 +41,8 @@ def amount(number: Number | None) -> str:
 
 def bytes_text(number: Number | None) -> str:
     """Return ``1.2 MB``, or the text of a formula."""
-    return size(number) if isinstance(number, int) else amount(number) + (" bytes" if number is not None else "")
+    text = amount(number)
+    return size(number) if isinstance(number, int) else text + (" bytes" if text == number else "")
 
 
 def total_rows(cost: Cost) -> list[tuple[str, str]]:
@@ -57,7 +61,12 @@ def total_rows(cost: Cost) -> list[tuple[str, str]]:
 
 def cost_lines(cost: Cost, width: int) -> list[str]:
     """Return the lines of a cost, visible."""
-    lines = ["cost", *table(total_rows(cost), width), *wrapped("\n".join(problems(cost)), width)]
+    texts = problems(cost)
+    if isinstance(cost.flops, str) and len(cost.flops) > _LONGEST:
+        names = dict.fromkeys(re.findall(r"[A-Za-z_]\w*(?![\w(])", cost.flops))
+        sizes = " ".join([f"--dim {name}=SIZE" for name in names])
+        texts.append(f"! {sizes} gives numbers; --json has the formulas")
+    lines = ["cost", *table(total_rows(cost), width), *wrapped("\n".join(texts), width)]
     for title, groups in (("by operator", cost.operators), ("by scope", cost.scopes)):
         lines += _group_lines(title, groups, cost, width)
     counted_nodes = [each for each in cost.nodes if isinstance(each.flops, int)]

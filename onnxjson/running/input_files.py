@@ -231,4 +231,4 @@ def given_sets(model: Model, words: Sequence[str]) -> list[DataSet]:
     sets = [read_data_set(folder, inputs, outputs) for folder in folders]
     if sets:
         return [each._replace(inputs={**each.inputs, **given}) for each in sets]
-    return [DataSet("the files", given, {})] if given else []
+    return [DataSet("the given values", given, {})] if given else []

@@ -184,8 +184,13 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
     compared = {each.pair: each.comparison for each in outcome.all(Compared)}
     failure = outcome.first(Refused) or outcome.first(Failed)
     problem = failure.problem if failure else f"the run {outcome.problem}" if outcome.problem else ""
+    unlike = [number for number, each in sorted(compared.items()) if each.problem is not None]
     search = _Search(verifier, main, pairs, compared)
     places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
+    if not places and unlike and not problem:
+        ref = NodeRef(main.base, pairs[unlike[0]].inside[-1])
+        problem = f"the first value with another shape is computed by {_describe(ref.node)}  @{ref.address}: "
+        problem += compared[unlike[0]].problem or ""
     addresses = [address for place in places for address in place.base]
     lines = lines_of(verifier.models.indices[0].model, addresses, infer=True)
     places = [
@@ -196,7 +201,8 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
         for place in places
     ]
     return Location(
-        places=tuple(places), compared=len(compared), pairs=len(pairs), run=trial.name, problem=problem,
+        places=tuple(places), compared=len(compared) - (0 if places else len(unlike)), pairs=len(pairs),
+        run=trial.name, problem=problem,
         values=tuple([(pairs[number].target, each) for number, each in sorted(compared.items())]),
     )  # fmt: skip
 

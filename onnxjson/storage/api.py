@@ -258,6 +258,7 @@ def _onnx_ir() -> Any:
 def _require_model(model: object) -> None:
     if not isinstance(model, Model):
         hint = "; write its .model" if hasattr(type(model), "model") else ""
+        hint = "; write patch.save(path)" if type(model).__name__ == "Patch" else hint
         hint = "; the model comes first: save(model, path)" if isinstance(model, str | Path) else hint
         hint = "; convert it with from_proto" if _proto_name(model) == "onnx.ModelProto" else hint
         raise TypeError(f"expected an onnxjson.Model, not {type(model).__name__}{hint}")

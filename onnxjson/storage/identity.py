@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
@@ -146,6 +147,12 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
 def _alike(path: Path) -> str:
     """The end of the message about a file that does not exist: models, or files of its kind, beside it."""
     endings = (".onnx", ".onnx.json", ".onnxjson", *filter(None, [path.suffix]))
+    revision, _, name = str(path).partition(":")
+    if revision and name.endswith(endings[:3]) and "://" not in str(path):
+        ending = "".join(Path(name).suffixes[-2:])
+        return (
+            f"; diff and verify read revisions; others a file: git show {visible(quote(str(path)), None)} > old{ending}"
+        )
     with suppress(OSError, ValueError):
         names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
         names = sorted([each for each in names if each.endswith(endings)], key=lambda each: each.endswith(path.suffix))

@@ -26,6 +26,18 @@ def test_formula_is_shown_where_a_dimension_has_no_size(binary: Path) -> None:
     assert "by operator" in text
 
 
+def test_a_long_formula_is_left_out_with_the_options_that_give_numbers(tmp_path: Path) -> None:
+    names = [f"a_long_name_of_a_size_{number}" for number in range(6)]
+    body = f"g (float[{','.join(names)}] x) => (y) {{ y = Relu(x) }}"
+    onnxjson.save(model_of(body), tmp_path / "long.onnx")
+    result = run("show", tmp_path / "long.onnx", "--cost")
+    assert "  FLOPs        formula\n" in result.stdout
+    assert f"--dim {names[0]}=SIZE" in " ".join(result.stdout.split())
+    assert "*" not in result.stdout
+    sizes = [word for name in names for word in ("--dim", f"{name}=2")]
+    assert "  FLOPs        64\n" in run("show", tmp_path / "long.onnx", "--cost", *sizes).stdout
+
+
 def test_diff_shows_cost_before_and_after_and_the_change(binary: Path) -> None:
     changed, sized = binary.with_name("changed.onnx"), binary.with_name("sized.onnx")
     run("rewrite", "set-dim", binary, "N", "4", "-o", changed)

@@ -368,6 +368,50 @@ EDITS = {
     "the other model as an option": Mistake(
         "onnxjson verify digits.onnx --against exported.onnx", "`(onnxjson verify .*)`; see"
     ),
+    "weights in another file": Mistake(
+        "onnxjson convert digits.onnx --external-data -o new.onnx",
+        "write (--externalize)",
+        "onnxjson convert digits.onnx \\1 -o new.onnx",
+    ),
+    "a text without weights": Mistake(
+        "onnxjson convert digits.onnx --no-weights -o new.onnx.json",
+        "write (--weights digest)",
+        "onnxjson convert digits.onnx \\1 -o new.onnx.json",
+    ),
+    "a search for NaN": Mistake(
+        "onnxjson check digits.onnx --nan", "write (--select ONJ[0-9]+)", "onnxjson check digits.onnx \\1"
+    ),
+    "an output of a part as a file": Mistake(
+        "onnxjson extract digits.onnx --output scores -o new.onnx", "`(onnxjson rewrite extract .*)`; see"
+    ),
+    "the same in an edit": Mistake(
+        "onnxjson rewrite extract digits.onnx --output scores -o new.onnx",
+        "write (--outputs) for the values",
+        "onnxjson rewrite extract digits.onnx \\1 scores -o new.onnx",
+    ),
+    "a dynamic shape, as an inference": Mistake(
+        "onnxjson infer digits.onnx -o new.onnx", "or `(onnxjson rewrite infer-shapes .*)`; see"
+    ),
+    "an input of a new node as a word": Mistake(
+        "onnxjson rewrite add-node digits.onnx Relu features -o new.onnx",
+        "for example: onnxjson rewrite add-node m.onnx Concat (--input) a --input b (--output) ab",
+        "onnxjson rewrite add-node digits.onnx Relu \\1 features \\2 positive -o new.onnx",
+    ),
+    "a parameter of an edit in a message": Mistake(
+        "onnxjson rewrite set-dim digits.onnx --axis 0 4 -o new.onnx",
+        "give `(--tensor)`, `(--axis)` and `(--size)`",
+        "onnxjson rewrite set-dim digits.onnx \\1 image \\2 0 \\3 4 --anyway -o new.onnx",
+    ),
+    "a pattern of names": Mistake(
+        "onnxjson rewrite rename digits.onnx 'fc.*' 'head.*' -o new.onnx",
+        "`rename (tensor '.*' '.*')`",
+        "onnxjson rewrite rename digits.onnx \\1 -o new.onnx",
+    ),
+    "a rule of onnxoptimizer with hyphens": Mistake(
+        "onnxjson optimize digits.onnx -p fuse-bn-into-conv -o new.onnx",
+        'did you mean "(onnxoptimizer:fuse_bn_into_conv)"',
+        "onnxjson optimize digits.onnx -p \\1 -o new.onnx",
+    ),
     "an unknown command (N13)": Mistake("onnxjson info digits.onnx", "`(onnxjson show digits.onnx)`"),
 }
 
@@ -395,6 +439,7 @@ PATTERNS = {
         "attributes are written before the inputs: Softmax<axis=1>\\(\\$x\\)",
         f"{FIND} 'LeakyRelu<alpha=0.01>($x)'",
     ),
+    "an attribute alone": Mistake(f"{FIND} 'LeakyRelu(alpha=0.01)'", "attributes are written (.*)", f"{FIND} '\\1'"),
     "a sign for an operator": Mistake(
         f"{FIND} 'MatMul($x, $w) + $b'", r"write (Add)\(\$a, \$b\)", f"{FIND} '\\1(MatMul($x, $w), $b)'"
     ),

@@ -76,6 +76,16 @@ def test_sne4onnx_the_part_has_exactly_the_named_inputs_and_outputs_in_order() -
     check(part)
 
 
+def test_the_outputs_of_the_model_are_those_of_a_part_that_names_none() -> None:
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    model = read(f"{head} g (float[4] x) => (float[4] y, float[4] z) {{ a = Abs(x) y = Neg(a) z = Exp(a) }}")
+    part = graph_of(apply(model, Extract(inputs=("a",))))
+    assert ([each.name for each in part.input], [each.name for each in part.output]) == (["a"], ["y", "z"])
+    assert len(part.node) == 2
+    with pytest.raises(EditError, match="needs `inputs` or `outputs`"):
+        apply(model, Extract())
+
+
 def test_sne4onnx_only_the_named_outputs_of_a_node_come_out() -> None:
     split = read("""<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x) => (float[2] q) { p, q = Split (x) }""")

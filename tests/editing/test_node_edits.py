@@ -194,6 +194,8 @@ def test_sna4onnx_node_is_added_for_one_consumer_with_two_edits() -> None:
 
 
 def test_constant_and_custom_operators_are_added() -> None:
+    (outcome,) = applying.run(model_of(CHAIN), parse_line("add-node Abs --input x --output p")).outcomes
+    assert outcome.notes[0].startswith('nothing uses "p" yet; add-output')
     line = """add-node Constant --output k --attribute 'value={"type": "float[1]", "values": [2]}'"""
     assert ("Constant", "", "k") in shape_of(changed(CHAIN, line))
     custom = CHAIN.replace("g (", '<ir_version: 10, opset_import: ["" : 20, "mine" : 1]> g (', 1)

@@ -231,7 +231,7 @@ def test_only_the_nodes_at_fault_are_named_not_those_around_and_behind_them() ->
     said = str(refused.value)
     assert said.startswith(
         "shape inference fails at Add (/graph/node/1/attribute/then_branch/g/node/0): "
-        "[ShapeInferenceError] Incompatible dimensions; to make"
+        "[ShapeInferenceError] Incompatible dimensions; set-batch-size also"
     )
 
 

@@ -141,14 +141,14 @@ def test_one_reason_at_several_nodes_is_told_once() -> None:
     with pytest.raises(EditError) as caught:
         run(model_of(text), edits.SetAttribute(node="op:Softmax", attribute="axis", value=99))
     assert str(caught.value).count("must be in") == 1
-    assert "is: 99 (and 2 more nodes); to make" in str(caught.value)
+    assert "is: 99 (and 2 more nodes); if the change" in str(caught.value)
 
 
 def test_edits_that_fit_only_together_are_made_in_one_script() -> None:
     first, second = edits.SetTensor(tensor="s", value=[2, 2]), edits.SetShape(tensor="x", shape=(2, 2))
     model = model_of(RESHAPE)
     for alone in (first, second):
-        with pytest.raises(EditError, match="use a script"):
+        with pytest.raises(EditError, match="write both into one script"):
             run(model, alone)
     after = run(model, [first, second]).model
     require_valid(after)

@@ -1,5 +1,6 @@
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -386,3 +387,14 @@ def test_no_message_names_the_temporary_file(
         [sys.executable, "-m", "onnxjson", *words], cwd=repository.top, capture_output=True, text=True, check=False
     )
     assert "of-the-system" not in result.stdout + result.stderr
+
+
+def test_where_only_files_are_read_a_revision_leads_to_one(repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository.top / "good.onnx").write_bytes(binary())
+    repository.commit("one")
+    monkeypatch.chdir(repository.top)
+    program = [sys.executable, "-m", "onnxjson", "convert"]
+    refused = subprocess.run([*program, "HEAD:good.onnx", "-o", "a.json"], capture_output=True, text=True, check=False)
+    (remedy,) = re.findall("(git show .*)", refused.stderr)
+    subprocess.run(remedy, shell=True, check=True)
+    subprocess.run([*program, "old.onnx", "-o", "a.onnx.json"], check=True, capture_output=True)

@@ -59,7 +59,7 @@ def test_dynamic_makes_integers_of_weights_and_tells_the_cost(model: Model) -> N
     results = made_by(model, "quantize-dynamic")
     assert operators(results).count("MatMulInteger") == 2
     assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in results.notes)
-    assert any(re.fullmatch(r"y \(float32\): largest error \S+, \S+ of the largest, cosine 0.\d+", note)
+    assert any(re.fullmatch(r"y \(float32\): largest error \S+, \S+ of the largest value, cosine 0.\d+", note)
                for note in results.notes)  # fmt: skip
 
 

@@ -212,6 +212,7 @@ def test_one_node_is_one_node() -> None:
 
 def test_address_as_messages_write_it_is_a_selector() -> None:
     assert select_nodes(MODEL, INDEX, "/graph/node/0") == select_nodes(MODEL, INDEX, "@/graph/node/0")
+    assert select(MODEL, INDEX, "/graph/node/0") == select(MODEL, INDEX, "@/graph/node/0")
     with pytest.raises(SelectorError, match="has 9 members"):
         select_nodes(MODEL, INDEX, "/graph/node/99")
 

@@ -167,6 +167,17 @@ def test_two_branches_that_part_are_two_places(worker: Worker) -> None:
     assert sorted(place.nodes for place in found.places) == [("Add right",), ("Mul left",)]
 
 
+def test_values_of_other_shapes_everywhere_are_named_by_the_first(worker: Worker) -> None:
+    def pooled(stride: int) -> Model:
+        pool = helper.make_node("MaxPool", ["a"], ["b"], name="pool", kernel_shape=[1], strides=[stride])
+        nodes = [helper.make_node("Neg", ["x"], ["a"]), pool, helper.make_node("Neg", ["b"], ["y"])]
+        return model(nodes, {"x": (TensorProto.FLOAT, [1, 1, 8])}, ["y"], {})
+
+    found = located(pooled(1), pooled(2), worker)
+    assert (found.places, found.compared, found.pairs) == ((), 1, 3)
+    assert found.problem.startswith("the first value with another shape is computed by MaxPool pool  @/graph/node/1: ")
+
+
 def test_values_are_compared_in_batches_of_bounded_size(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     from onnxjson.running import locating
 

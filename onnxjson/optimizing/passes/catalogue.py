@@ -183,7 +183,8 @@ def _parse(head: str, inside: str) -> Pass:
     elif other := pass_meant(head) or edit_meant(head):
         hint = f'did you mean "{other}"?'
     else:
-        hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
+        spellings = (head, head.replace("-", "_"), name)
+        hint = next(filter(None, [near(each, all_names()) for each in spellings]), "") or "`onnxjson passes` shows all"
     raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
 
 

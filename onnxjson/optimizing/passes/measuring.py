@@ -231,7 +231,7 @@ def cost_lines(measured: Sequence[Measured]) -> list[str]:
             continue
         text = "the same" if worst.equal else f"largest error {worst.largest_absolute or 0:.3g}"
         if worst.largest_absolute and worst.scale:
-            text += f", {worst.largest_absolute / worst.scale:.2g} of the largest"
+            text += f", {worst.largest_absolute / worst.scale:.2g} of the largest value"
         if worst.cosine is not None and not worst.equal:
             text += f", cosine {worst.cosine:.6f}"
         if output.lost:
