@@ -187,3 +187,18 @@ def test_what_follows_a_pattern_says_what_to_do_after_a_selector(tmp_path: Path)
         assert "v and V select nodes, and edits apply to all of them" in found.footer
 
     run_small(_copy(tmp_path), flow)
+
+
+def test_the_title_counts_parameters_as_costs_and_diffs_do(tmp_path: Path) -> None:
+    text = """g (bool c, float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}, int64[1] one = {4}> {
+        r = Reshape(x, one) a = Mul(r, w)
+        y = If(c) <then_branch = t () => (float[4] p) <float[4] v = {1, 2, 3, 4}> { p = Add(a, v) },
+                   else_branch = e () => (float[4] q) { q = Neg(a) }>
+    }"""
+    path = saved(tmp_path / "m.onnx", model_of(text))
+
+    async def go() -> None:
+        async with bench(path, (140, 24)) as found:
+            assert "8 parameters" in found.lines[0]
+
+    asyncio.run(go())

@@ -4,7 +4,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from math import prod
 from typing import Any, Final
 
 from textual import events
@@ -14,6 +13,7 @@ from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
+from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.rendering.tables import Line, Span, Style, cells, plain, shortened, shortened_name, size, wrapped
 from onnxjson_tui.rows.beside_nodes import heads
 from onnxjson_tui.rows.nodes import type_change
@@ -67,7 +67,7 @@ class Workbench(GraphScreen):
         self.finder = Finder(self)  # the search in the list of nodes
         self.refused = ""  # the command that was refused last because it breaks nodes; the same again makes it
         self.used: Counter[str] = Counter()  # how often each action was run
-        self._counted: tuple[object, int] | None = None  # the initializers whose elements were counted last
+        self._counted: tuple[object, int] | None = None  # the graph whose parameters were counted last
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -120,8 +120,8 @@ class Workbench(GraphScreen):
         opset = next((each.version for each in model.opset_import if not each.domain), None)
         facts = [] if opset is None else [f"opset {opset}"]
         if graph is not None:
-            if self._counted is None or self._counted[0] is not graph.initializer:
-                self._counted = graph.initializer, sum([prod(each.dims) for each in graph.initializer])
+            if self._counted is None or self._counted[0] is not graph:
+                self._counted = graph, weight_totals(held_constants(self.session.index)).parameters
             facts.append(counted(len(graph.node), "node"))
             facts.append(counted(self._counted[1], "parameter"))
         return [*facts, size(self.session.opened.identity.size)]
