@@ -178,7 +178,7 @@ def location_lines(location: Location, width: int) -> Iterator[Line]:
     """Yield where the values diverge, as lines."""
     how = f"{location.compared:,} of {counted(location.pairs, 'pair')} of values inside compared, on {location.run}"
     if not location.places:
-        yield (Span("no node found where the values diverge", "bad"),)
+        yield from paragraph(location.reshaped or "no node found where the values diverge", width, "bad")
         yield (Span(how, "quiet"),)
     else:
         yield (Span("the values diverge at", "title"),)

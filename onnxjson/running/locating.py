@@ -160,6 +160,8 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int
     run: str
     problem: str = ""
+    reshaped: str = ""
+    """Without places, what computes the first value that has another shape; "" if none has."""
     values: tuple[tuple[str, Comparison], ...] = ()
     """Compared values of the target, producers before consumers."""
 
@@ -187,10 +189,11 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
     unlike = [number for number, each in sorted(compared.items()) if each.problem is not None]
     search = _Search(verifier, main, pairs, compared)
     places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
+    reshaped = ""
     if not places and unlike and not problem:
         ref = NodeRef(main.base, pairs[unlike[0]].inside[-1])
-        problem = f"the first value with another shape is computed by {_describe(ref.node)}  @{ref.address}: "
-        problem += compared[unlike[0]].problem or ""
+        reshaped = f"the first value with another shape is computed by {_describe(ref.node)}  @{ref.address}: "
+        reshaped += compared[unlike[0]].problem or ""
     addresses = [address for place in places for address in place.base]
     lines = lines_of(verifier.models.indices[0].model, addresses, infer=True)
     places = [
@@ -202,7 +205,7 @@ def locate(verifier: Verifier, verification: Verification) -> Location:
     ]
     return Location(
         places=tuple(places), compared=len(compared) - (0 if places else len(unlike)), pairs=len(pairs),
-        run=trial.name, problem=problem,
+        run=trial.name, problem=problem, reshaped=reshaped,
         values=tuple([(pairs[number].target, each) for number, each in sorted(compared.items())]),
     )  # fmt: skip
 

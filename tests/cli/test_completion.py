@@ -54,7 +54,7 @@ def write_model() -> None:
         (["rewrite", "set-attribute", "m.onnx", "!op", ":", "A"], ["Abs"]),
         (["show", "m.onnx", "name", ":"], ["harmless"]),
         (["show", "missing.onnx", "op", ":"], [""]),
-        (["show", "m.onnx", "line", ":"], ["1", "2", "3", "4"]),
+        (["show", "m.onnx", "line", ":"], ["1", "2", "3"]),
         (["diff", "--format", "=", "ma"], ["markdown"]),
         (["new", "ConvI"], ["ConvInteger"]),
         (["rewrite", "rename", "m.onnx", "te"], ["tensor"]),

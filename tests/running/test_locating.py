@@ -175,7 +175,7 @@ def test_values_of_other_shapes_everywhere_are_named_by_the_first(worker: Worker
 
     found = located(pooled(1), pooled(2), worker)
     assert (found.places, found.compared, found.pairs) == ((), 1, 3)
-    assert found.problem.startswith("the first value with another shape is computed by MaxPool pool  @/graph/node/1: ")
+    assert found.reshaped.startswith("the first value with another shape is computed by MaxPool pool  @/graph/node/1: ")
 
 
 def test_values_are_compared_in_batches_of_bounded_size(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

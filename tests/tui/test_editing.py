@@ -172,7 +172,7 @@ def test_a_pasted_text_of_several_lines_is_refused_on_the_line(tmp_path: Path) -
         assert bench.app.focused is not None
         bench.app.focused.post_message(events.Paste('doc "a\nb"'))
         await bench.settle()
-        assert "not pasted: 2 lines" in bench.footer
+        assert "not pasted: this field takes one line, not 2" in bench.footer
         assert bench.bench.prompt.input.value == "set-"
         bench.app.focused.post_message(events.Paste("doc a\n"))
         await bench.settle()
