@@ -46,7 +46,7 @@ def test_an_answer_typed_with_the_question_answers_it_and_edits_nothing(path: Pa
     async def flow(bench: Bench) -> None:
         await burst(bench, *":set-metadata key value", "enter", "q", "s", "j")
         assert len(bench.session.history) == 1
-        assert bench.app.screen is bench.bench
+        await until(bench, lambda: bench.app.screen is bench.bench)
         await burst(bench, "q", "D")
         assert bench.app.return_value == 0
 
