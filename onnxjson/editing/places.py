@@ -180,12 +180,12 @@ class Place(Guessed, NodeChanges):
     @property
     def name(self) -> str:
         """The name of the node, "" if it has none."""
-        return self.node.name or ""
+        return self._ref.name
 
     @property
     def op_type(self) -> str:
         """The operator, such as "Conv"."""
-        return self.node.op_type or ""
+        return self._ref.op_type
 
     @property
     def domain(self) -> str:

@@ -243,9 +243,8 @@ class _Attention:
 
     def _breaks_rows(self, unit: Unit) -> bool:
         """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
-        before, after = [self._graph.flow.dims(name) or () for name in (unit.operands[0], unit.outputs[0])]
-        known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
-        return unit.head == "Reshape" and len(before) > 3 and any([one != other for one, other in known])
+        axes = len(self._graph.flow.dims(unit.operands[0]) or ())
+        return unit.head == "Reshape" and axes > 3 and not _keeps_rows(self._graph, unit)
 
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
@@ -383,6 +382,11 @@ def _keeps_scores(graph: Units, unit: Unit) -> bool:
         return len(order) > 2 and order[-2:] == (len(order) - 2, len(order) - 1)
     if unit.head not in RESHAPES:
         return unit.head == "Expand" or (unit.head in ("", "Cast") and is_layout(unit))
+    return _keeps_rows(graph, unit)
+
+
+def _keeps_rows(graph: Units, unit: Unit) -> bool:
+    """Whether layout leaves the sizes of the last two axes as they are, as far as they are known."""
     before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
     known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
     return all([one == other for one, other in known])
