@@ -137,9 +137,19 @@ def _is_of_bytes(flow: Flow, match: Match) -> bool:
     return is_same and all([kind in _BYTES for kind in kinds]) and (bool(kinds) or not quantize.attribute)
 
 
+def _is_of_positions(flow: Flow, match: Match) -> bool:
+    """Whether a Gather takes single elements at places that do not depend on data, and no further Reshape follows."""
+    users = [operator(flow.nodes[user]) for user, _ in flow.uses.get(match.root.node.output[0], ()) if user >= 0]
+    is_single = _number(flow, match.bindings["axis"]) == str(flow.rank(_bound_name(match, "x")))
+    return is_single and flow.is_operand(_bound_name(match, "i")) and "Reshape" not in users
+
+
 _BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
 
-_PROOFS: Final = {"rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes}
+_PROOFS: Final = {
+    "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions,
+    "CumSum": lambda flow, match: flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"],
+}  # fmt: skip
 """By the name of a block, what its pattern leaves open."""
 
 
