@@ -163,6 +163,9 @@ def test_norms_without_a_bias_are_norms() -> None:
     text = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) r = Reshape(n, back) out = Mul(r, w)"
     weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}, float[6,1] w = ."
     assert lines(text, weights) == ["out = GroupNorm(x, num_groups=2)"]
+    bare = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) out = Reshape(n, back)"
+    assert lines(bare, weights) == ["out = GroupNorm(x, num_groups=2)"]
+    assert lines(bare, weights, outputs="float[12,8] out")[0].startswith("out = Reshape(InstanceNorm(Reshape(x")
 
 
 def test_of_long_constant_indices_it_is_shown_that_they_are_there() -> None:
@@ -183,11 +186,11 @@ DEVIATIONS = (
     ("nodes", "line"),
     [
         (MEANS.format("", "third", "w"), "RMSNorm(x)"),
-        (MEANS.format("", "second", "w"), "RMSNorm(x, axes=[1], plain) * w"),
+        (MEANS.format("", "second", "w"), "RMSNorm(x, axes=[1]) * w"),
         (MEANS.format("", "both", "matrix"), "RMSNorm(x, axes=[1,2])"),
-        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2], plain) * w"),
-        (MEANS.format("", "last", "rows"), "RMSNorm(x, plain) * rows"),
-        (MEANS.format("", "last", "two"), "RMSNorm(x, plain) * 2"),
+        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2]) * w"),
+        (MEANS.format("", "last", "rows"), "RMSNorm(x) * rows"),
+        (MEANS.format("", "last", "two"), "RMSNorm(x) * 2"),
         (
             MEANS.format("<keepdims = 0>", "first", "w"),
             "x / Sqrt(ReduceMean(Square(x), axes=[0], keepdims=0) + 1e-05) * w",
@@ -197,9 +200,9 @@ DEVIATIONS = (
             DEVIATIONS.format("second", "last", "w"),  # the first h is the difference, which is no part of a norm
             "x - ReduceMean(x, axes=[1]) / Sqrt(ReduceMean(Square(h), axes=[-1]) + 1e-05) * w + b",
         ),
-        (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1], plain) * w + b"),
-        (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2], plain) * w + b"),
-        (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x, plain) * rows + b"),
+        (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1]) * w + b"),
+        (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2]) * w + b"),
+        (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x) * rows + b"),
         ("out = LayerNormalization<axis = 2>(x, w)", "LayerNorm(x)"),
         ("out = LayerNormalization<axis = 1>(x, matrix)", "LayerNorm(x, axes=1:)"),
     ],

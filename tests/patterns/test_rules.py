@@ -101,6 +101,10 @@ CASES = {
         "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) y = Mul(r, v)",
         "n = InstanceNormalization(x, c, c) y = Mul(n, v)",
     ),
+    "group-norm-plain": Case(
+        "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) y = Reshape(n, eight)",
+        "n = InstanceNormalization(x, c, c) y = Reshape(n, flat)",
+    ),
     "nan-guard": Case("n = IsNaN(x) y = Where(n, zero, x)", "n = IsNaN(x) y = Where(n, one, x)"),
     "index-by-position": Case(
         "f = Flatten <axis = 4> (x) g = Gather(f, first) y = Reshape(g, last)",
