@@ -156,7 +156,8 @@ def _is_of_positions(flow: Flow, match: Match) -> bool:
 _BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
 
 _PROOFS: Final = {
-    "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions, "GroupNorm": _is_of_groups,
+    "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions,
+    "GroupNorm": _is_of_groups,
     "CumSum": lambda flow, match: flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"],
 }  # fmt: skip
 """By the name of a block, what its pattern leaves open."""

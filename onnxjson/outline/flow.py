@@ -18,12 +18,13 @@ from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 
 SHAPE_INPUTS: Final = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
-    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "GatherND": (1,), "HammingWindow": (0,),
-    "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "ReduceL1": (1,),
-    "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,), "ReduceMean": (1,),
-    "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,), "Reshape": (1,),
-    "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Squeeze": (1,), "STFT": (1, 3),
-    "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,), "DFT": (1, 2), "CumSum": (1,),
+    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "GatherND": (1,),
+    "HammingWindow": (0,), "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
+    "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,),
+    "ReduceMean": (1,), "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,),
+    "Reshape": (1,), "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,),
+    "Squeeze": (1,), "STFT": (1, 3), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
+    "DFT": (1, 2), "CumSum": (1,),
 }  # fmt: skip
 """Inputs of operators that are shapes, sizes, axes, indices, starts, ends, steps or repeats."""
 

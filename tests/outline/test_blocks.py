@@ -41,6 +41,8 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
         ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x)"),
         ("m = MatMul(x, k) out = Add(b, m)", "x @ k"),
         ("out = MatMul(x, k)", "x @ k"),
+        ("m = MatMul(x, k) a = Add(b, m) out = Mul(a, w)", "x @ k"),
+        ("m = MatMul(x, k) out = Mul(m, two)", "x @ k * 2"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "DoubleGelu(x)"),
         ("d = Div(x, three) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "x * (Erf(x / 3) + 1)"),
     ],
@@ -52,18 +54,20 @@ def test_a_block_is_named_if_its_pattern_matches(nodes: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("nodes", "inputs", "line"),
     [
-        ("f = Flatten<axis = 2>(x) g = Gather(f, at) r = Reshape(g, all) out = Reshape(r, s)", "", "GatherND(x, [...])"),
         ("f = Flatten<axis = 2>(x) g = Gather(f, at) out = Reshape(g, s)", "", "GatherND(x, [...])"),
+        ("f = Flatten<axis = 2>(x) g = Gather(f, at) r = Reshape(g, a) out = Reshape(r, s)", "", "GatherND(x, [...])"),
         ("out = GatherND(x, pairs)", "", "GatherND(x, [...])"),
-        ("f = Flatten<axis = 1>(x) g = Gather(f, at) out = Reshape(g, s)", "", "Reshape(Gather(Flatten(x, [...]), [...]), [3,2])"),
-        ("f = Flatten<axis = 2>(x) g = Gather(f, i) out = Reshape(g, s)", ", int64[6] i",
-         "Reshape(Gather(Flatten(x, [...], axis=2), i), [3,2])"),
+        ("f = Flatten(x) g = Gather(f, a) out = Reshape(g, a)", "", "Reshape(Gather(Flatten(x, [...]), -1), [3,2])"),
+        (
+            "f = Flatten<axis = 2>(x) g = Gather(f, i) out = Reshape(g, s)", ", int64[6] i",
+            "Reshape(Gather(Flatten(x, [...], axis=2), i), [3,2])",
+        ),
         ("d = Cast<to = 7>(x) c = CumSum(d, one) out = Cast<to = 6>(c)", "", "CumSum(x, 1)"),
     ],
 )  # fmt: skip
 def test_what_exporters_write_for_an_operator_is_shown_as_it(nodes: str, inputs: str, line: str) -> None:
     weights = (
-        "int64 one = {1}, int64[6] at = {1, 0, 2, 3, 5, 4}, int64[1] all = {-1}, int64[2] s = {3, 2}, int64[3,2,2] "
+        "int64 one = {1}, int64[6] at = {1, 0, 2, 3, 5, 4}, int64[1] a = {-1}, int64[2] s = {3, 2}, int64[3,2,2] "
         "pairs = {0, 1, 0, 0, 0, 2, 1, 0, 1, 2, 1, 1}"
     )
     (found,) = lines(nodes, weights, f"int32[2,3] x{inputs}", "int32[3,2] out")

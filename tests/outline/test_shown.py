@@ -259,6 +259,11 @@ def test_names_that_inference_invents_are_no_sizes() -> None:
     assert found == ["out = Relu(Reshape(x, [...,2,4]))"]
 
 
+def test_a_convolution_shows_the_size_of_a_computed_weight() -> None:
+    weights = "float[4,6,3] v = ., float two = {2.0}, float[4,6,3] w"
+    assert lines("w = Mul(v, two) out = Conv<pads = [1, 1]>(x, w)", weights) == ["out = Conv(x, 3, out=4)"]
+
+
 @pytest.mark.parametrize(
     ("text", "last"),
     [
