@@ -4,7 +4,8 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
 from onnxjson.outline.flow import Flow
@@ -53,53 +54,23 @@ def _is_layout(unit: Unit) -> bool:
 
 def merge_rows(graph: Units) -> None:
     """Leave out each Reshape to the rows of a value and back, where all between them computes each row by itself."""
-    flow, units = graph.flow, graph.units
-    regions: dict[str, int] = {}
-    """By value, the region of all that is computed from the same rows; one that joined another leads to that."""
-    leads: list[int] = []
-    starts: list[list[int]] = []
-    ends: list[list[int]] = []
-    broken: list[int] = []
-
-    def region(number: int) -> int:
-        while leads[number] != number:
-            leads[number] = number = leads[leads[number]]
-        return number
-
-    for number, unit in enumerate(units):
-        inner = [region(regions[name]) for name in (*unit.operands, *unit.captured) if name in regions]
-        if unit.head == "Reshape" and inner:
-            ends[inner[0]].append(number)
-        elif unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1:
-            regions[unit.outputs[0]] = len(leads)
-            leads.append(len(leads))
-            starts.append([number])
-            ends.append([])
-        elif inner:
-            for other in {*inner} - {inner[0]}:
-                leads[other] = inner[0]
-                starts[inner[0]] += starts[other]
-                ends[inner[0]] += ends[other]
-            if _is_row_wise(flow, unit, regions):
-                regions[unit.outputs[0]] = inner[0]
-            else:
-                broken.append(inner[0])
-    broken += [regions[name] for name in flow.outputs if name in regions]
+    units, seen = graph.units, set[str]()
     same: dict[str, str] = {}
     nodes: dict[str, tuple[int, ...]] = {}
-    for number in {*map(region, leads)} - {*map(region, broken)}:
-        for name, other, at in _left_out(graph, starts[number], ends[number]):
-            same[name], nodes[name], graph.changes[at] = other, units[at].nodes, None
+    for unit in units:
+        if _is_to_rows(unit) and unit.outputs[0] not in seen and (found := _region(graph, unit.outputs[0], seen)):
+            for name, (other, at) in _left_out(graph, *found).items():
+                same[name], nodes[name], graph.changes[at] = other, units[at].nodes, None
     for number, unit in enumerate(units if same else ()):
-        if number not in graph.changes and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
+        if graph.changes.get(number, unit) is not None and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
             before = [node for name in unit.operands for node in nodes.pop(name, ())]
-            after = nodes.pop(unit.outputs[0], ())
-            operands, outputs = [
-                tuple([_renamed(same, each) for each in names]) for names in (unit.operands, unit.outputs)
-            ]
-            graph.changes[number] = unit._replace(
-                nodes=(*before, *unit.nodes, *after), operands=operands, outputs=outputs
-            )
+            inner = (*before, *unit.nodes, *nodes.pop(unit.outputs[0], ()))
+            names = [tuple([_renamed(same, name) for name in names]) for names in (unit.operands, unit.outputs)]
+            graph.changes[number] = unit._replace(nodes=inner, operands=names[0], outputs=names[1])
+
+
+def _is_to_rows(unit: Unit) -> bool:
+    return unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1
 
 
 def _renamed(same: Mapping[str, str], name: str) -> str:
@@ -108,54 +79,83 @@ def _renamed(same: Mapping[str, str], name: str) -> str:
     return name
 
 
-def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[str, str, int]]:
-    """Return the Reshapes of a region that are left out, each after a value and the one that is in its place."""
-    units, flow = graph.units, graph.flow
-    axes: dict[int, list[str]] = {}
-    known: list[list[str]] = []
-    for number in (*starts, *ends):
-        unit = units[number]
-        sizes = [flow.shape_text(unit.operands[0], ()), unit.keywords[0][1]]
-        rows, outer = [text.strip("[]").split(",") for text in (sizes if number in ends else sizes[::-1])]
-        axes[number] = outer[:-1] if len(outer) > 2 and rows[-1] in (outer[-1], "...") else []
-        known += [axes[number]] if rows[-1] == outer[-1] else []
-    # Those without an axis for heads.
-    usual = min(filter(None, known), key=lambda each: (len(each), -known.count(each)), default=[])
-    counts = {count for number in starts if (count := units[number].keywords[0][1].strip("[").split(",")[0]).isdigit()}
-    if not usual or len(counts) > 1:
-        return []
-    left_out: dict[str, tuple[str, int]] = {}
-    results = {units[number].outputs[0] for number in starts}
-    for number in (*starts, *ends):
-        before, after = units[number].operands[0], units[number].outputs[0]
-        is_alike = _are_alike(axes[number], usual)
-        if is_alike and number in starts:
-            left_out[after] = before, number
-        elif number in starts:
-            columns = units[number].keywords[0][1].rpartition(",")[2]
-            graph.changes[number] = units[number]._replace(keywords=(("", f"[{','.join(usual)},{columns}"),))
-        elif is_alike and before not in results and before not in left_out:
-            left_out[before] = after, number
-        elif is_alike and before in left_out and after not in flow.outputs:
-            left_out[after] = before, number
-    return [(name, *other) for name, other in left_out.items()]
+def _region(graph: Units, rows: str, seen: set[str]) -> tuple[list[int], list[int]] | None:
+    """The Reshapes to rows and those from rows around all that is computed from the same rows.
+
+    None if anything else uses or computes them. `seen` has the values of rows of all regions, also of those.
+    """
+    starts, ends, pending, units = list[int](), list[int](), [rows], graph.units
+    inner: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in inner:
+            continue
+        producer, users = graph.producer(name), graph.users.get(name, [])
+        count = sum([units[user].operands.count(name) for user in users])
+        if name in seen or producer < 0 or count != graph.uses[name]:
+            seen |= inner
+            return None
+        inner.add(name)
+        others = [user for user in users if units[user].head != "Reshape"]
+        ends += [user for user in users if units[user].head == "Reshape"]
+        starts += [producer] if _is_to_rows(units[producer]) else []
+        for number in (*others, *[producer] * (not _is_to_rows(units[producer]))):
+            operands = _rows_of(graph.flow, units[number])
+            if not operands:
+                seen |= inner
+                return None
+            pending += (*operands, *units[number].outputs[:1])
+    seen |= inner
+    return starts, ends
 
 
-def _is_row_wise(flow: Flow, unit: Unit, regions: Collection[str]) -> bool:
-    """Whether a unit computes each row of the values of some regions by itself."""
-    others = [name for name in unit.operands if name not in regions]
-    ranks = [len(flow.dims(name) or (0, 0)) if flow.is_weight(name) else 2 for name in others]
+def _rows_of(flow: Flow, unit: Unit) -> list[str]:
+    """The operands of whose rows a unit computes each by itself; none if it does not."""
+    others = [name for name in unit.operands if not flow.is_weight(name)]
+    ranks = [len(flow.dims(name) or (0, 0)) for name in unit.operands if flow.is_weight(name)]
     if unit.block == "Linear":
-        return others == [*unit.operands[1:]] and ranks == [2]
+        return others if ranks == [2] and len(others) == 1 else []
     if unit.is_infix:
-        return unit.head != "@" and max(ranks, default=0) < 2
-    return unit.head in _ROW_WISE and not others and not any([key[:2] == "ax" for key, _ in unit.keywords])
+        return others if unit.head != "@" and max(ranks, default=0) < 2 else []
+    is_alone = len(unit.operands) == 1 and not any([key[:2] == "ax" for key, _ in unit.keywords])
+    return others if unit.head in _ROW_WISE and is_alone else []
+
+
+def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> dict[str, tuple[str, int]]:
+    """The Reshapes of a region that are left out, by the value in whose place another one is; the others change."""
+    units, flow = graph.units, graph.flow
+    shapes = {at: (flow.shape_text(units[at].operands[0], ()), units[at].keywords[0][1]) for at in (*starts, *ends)}
+    sizes = {at: [text.strip("[]").split(",") for text in texts] for at, texts in shapes.items()}
+    outer = {at: sizes[at][at in ends] for at in sizes}
+    columns = {at: sizes[at][at in starts][-1] for at in sizes}
+    usual = min(filter(None, [_axes(outer[at], columns[at]) for at in sizes]), key=len, default=[])
+    counts = {sizes[at][1][0] for at in starts if sizes[at][1][0].isdigit()}
+    alike = [at for at in sizes if columns[at] in (outer[at][-1], "...") and _are_alike(outer[at][:-1], usual)]
+    left_out: dict[str, tuple[str, int]] = {}
+    for at in alike if len(counts) < 2 else ():
+        before, after = units[at].operands[0], units[at].outputs[0]
+        if at in ends and before not in left_out and graph.producer(before) not in starts:
+            left_out[before] = after, at
+        elif at in starts or (before in left_out and after not in flow.outputs):
+            left_out[after] = before, at
+    for at in {*starts} - {*alike} if left_out else ():
+        graph.changes[at] = units[at]._replace(keywords=(("", f"[{','.join([*usual, columns[at]])}]"),))
+    return left_out
+
+
+def _axes(sizes: Sequence[str], columns: str) -> Sequence[str]:
+    """The axes of rows, two or more, in those of a value; the others are the columns, perhaps split into heads."""
+    for at in range(2, len(sizes)):
+        rest = [int(size) if size.isdigit() else 0 for size in sizes[at:]]
+        if columns != "..." and (str(prod(rest)) == columns or [*sizes[at:]] == [columns]):
+            return sizes[:at]
+    return []
 
 
 def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
     """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
     unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
-    return len(one) == len(two) > 0 and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+    return len(one) == len(two) and len(unknown) < 2 and all(["..." in pair for pair in unknown])
 
 
 def merge_rolls(graph: Units) -> None:
