@@ -143,7 +143,8 @@ def _is_of_groups(flow: Flow, match: Match) -> bool:
     (last,) = [ref.node for ref in match.nodes if operator(ref.node) == "Reshape" and norm.output[0] in ref.node.input]
     x, groups, out = [flow.dims(name) or () for name in (_bound_name(match, "x"), norm.input[0], last.output[0])]
     is_back = len(x) == len(out) or not (x and out)
-    return is_back and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    is_each = flow.producer(norm.input[0]) in flow.without_effect  # a group for each channel: an InstanceNorm
+    return is_back and not is_each and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
 
 
 def _is_of_positions(flow: Flow, match: Match) -> bool:

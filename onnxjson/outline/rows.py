@@ -20,6 +20,9 @@ _ROW_WISE: Final = frozenset(
 )  # fmt: skip
 """Blocks and operators that compute each row by itself."""
 
+_NESTED: Final = 32
+"""Operands of Concats in each other."""
+
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
 
 
@@ -41,11 +44,19 @@ def merge_layout(graph: Units) -> None:
                 kept.pop()  # a Transpose to and fro
             else:
                 kept.append(each)
-        if len(chain) > 1 and kept:
-            moves = any([each.head == "Transpose" for each in kept])
-            shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
-            merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
+        moves = any([each.head == "Transpose" and _moves(flow, each) for each in kept])
+        shape = unit.keywords[0][1] if unit.head == "Reshape" else flow.shape_text(unit.outputs[0], ())
+        if kept and (len(chain) > 1 or (not moves and shape != "[...]")):
+            merged = Unit((), (), "Rearrange" if moves else "Reshape", (), (("", shape),))
+            merged = kept[0] if len(kept) == 1 and moves else merged
             graph.merge(chain, merged._replace(operands=units[chain[0]].operands, outputs=unit.outputs))
+
+
+def _moves(flow: Flow, unit: Unit) -> bool:
+    """Whether a Transpose changes the order of axes other than those of size 1."""
+    order, dims = order_of(unit), flow.dims(unit.operands[0]) or ()
+    kept = [axis for axis in order if len(dims) != len(order) or dims[axis] != 1]
+    return not order or kept != sorted(kept)
 
 
 def _is_layout(unit: Unit) -> bool:
@@ -156,6 +167,32 @@ def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
     """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
     unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
     return len(one) == len(two) and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+
+
+def merge_nested(graph: Units) -> None:
+    """Make one unit of Concats along one axis in each other, and of Slices along different ones."""
+    units = graph.units
+    for number, unit in enumerate(units):
+        for name in unit.operands if unit.head in ("Concat", "Slice") else ():
+            at, outer = graph.producer(name), graph.changes.get(number) or unit
+            inner = graph.changes.get(at, units[at]) if at >= 0 and graph.uses[name] == 1 else None
+            if inner is None or inner.head != unit.head or len(inner.operands) + len(outer.operands) > _NESTED:
+                continue
+            keywords = inner.keywords if inner.keywords == outer.keywords else None
+            if (keywords := _kept_by_both(inner, outer) if unit.head == "Slice" else keywords) is not None:
+                place = outer.operands.index(name)
+                operands = (*outer.operands[:place], *inner.operands, *outer.operands[place + 1 :])
+                graph.changes[at] = None
+                nodes = (*inner.nodes, *outer.nodes)
+                graph.changes[number] = outer._replace(nodes=nodes, operands=operands, keywords=keywords)
+
+
+def _kept_by_both(inner: Unit, outer: Unit) -> tuple[tuple[str, str], ...] | None:
+    """What two Slices after each other keep; None if they are along one axis, or that is not known."""
+    parts = sorted([part for unit in (inner, outer) for _, text in unit.keywords for part in text.split(", ")])
+    axes = {part.split()[1] for part in parts if part.startswith("axis ")}
+    is_clear = len(axes) == len(parts) and len({axis[0] == "-" for axis in axes}) == 1
+    return (("", ", ".join(parts)),) if is_clear and len(inner.operands) == len(outer.operands) == 1 else None
 
 
 def merge_rolls(graph: Units) -> None:
