@@ -64,7 +64,7 @@ _OF_RANK: Final = frozenset({*INFIX, "Cast", "Clip", "Identity", "Max", "Slice",
 _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 """Operators that return their first input if the second one is this number."""
 
-_SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+_SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})

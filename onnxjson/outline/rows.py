@@ -23,7 +23,7 @@ _ROW_WISE: Final = frozenset(
 _NESTED: Final = 32
 """Operands of Concats in each other."""
 
-_LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
+_LAYOUT: Final = frozenset({"", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
 
 
 def merge_layout(graph: Units) -> None:
@@ -42,7 +42,7 @@ def merge_layout(graph: Units) -> None:
             order = order_of(each)
             if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
                 kept.pop()  # a Transpose to and fro
-            else:
+            elif each.head:
                 kept.append(each)
         moves = any([each.head == "Transpose" and _moves(flow, each) for each in kept])
         shape = unit.keywords[0][1] if unit.head == "Reshape" else flow.shape_text(unit.outputs[0], ())
@@ -149,8 +149,14 @@ def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> dict[
             left_out[before] = after, at
         elif at in starts or (before in left_out and after not in flow.outputs):
             left_out[after] = before, at
-    for at in {*starts} - {*alike} if left_out else ():
-        graph.changes[at] = units[at]._replace(keywords=(("", f"[{','.join([*usual, columns[at]])}]"),))
+    is_known = any([_axes(outer[at], columns[at]) == usual for at in ends])
+    for at in [at for at in starts if at not in alike] if usual and len(counts) < 2 and (left_out or is_known) else ():
+        changed = units[at]._replace(keywords=(("", f"[{','.join([*usual, columns[at]])}]"),))
+        equal = [other for other in graph.users[changed.operands[0]] if units[other][2:5] == changed[2:5]]
+        if equal:
+            left_out[changed.outputs[0]] = units[equal[0]].outputs[0], at
+        else:
+            graph.changes[at] = changed
     return left_out
 
 
@@ -172,18 +178,24 @@ def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
 def merge_nested(graph: Units) -> None:
     """Make one unit of Concats along one axis in each other, and of Slices along different ones."""
     units = graph.units
+    shown: dict[int, Unit] = {}
+    """Units that are in several, whose nodes belong to the first of these."""
     for number, unit in enumerate(units):
         for name in unit.operands if unit.head in ("Concat", "Slice") else ():
             at, outer = graph.producer(name), graph.changes.get(number) or unit
-            inner = graph.changes.get(at, units[at]) if at >= 0 and graph.uses[name] == 1 else None
+            inner = shown.get(at) or graph.changes.get(at, units[at]) if at >= 0 else None
+            users = [units[user] for user in graph.users[name]]
             if inner is None or inner.head != unit.head or len(inner.operands) + len(outer.operands) > _NESTED:
                 continue
-            keywords = inner.keywords if inner.keywords == outer.keywords else None
-            if (keywords := _kept_by_both(inner, outer) if unit.head == "Slice" else keywords) is not None:
+            if unit.head == "Slice" and len(users) == graph.uses[name]:
+                keywords = _kept_by_both(inner, outer) if all([_kept_by_both(inner, each) for each in users]) else None
+            else:
+                keywords = outer.keywords if inner.keywords == outer.keywords and graph.uses[name] == 1 else None
+            if keywords:
                 place = outer.operands.index(name)
                 operands = (*outer.operands[:place], *inner.operands, *outer.operands[place + 1 :])
-                graph.changes[at] = None
                 nodes = (*inner.nodes, *outer.nodes)
+                graph.changes[at], shown[at] = None, inner._replace(nodes=())
                 graph.changes[number] = outer._replace(nodes=nodes, operands=operands, keywords=keywords)
 
 
@@ -191,7 +203,7 @@ def _kept_by_both(inner: Unit, outer: Unit) -> tuple[tuple[str, str], ...] | Non
     """What two Slices after each other keep; None if they are along one axis, or that is not known."""
     parts = sorted([part for unit in (inner, outer) for _, text in unit.keywords for part in text.split(", ")])
     axes = {part.split()[1] for part in parts if part.startswith("axis ")}
-    is_clear = len(axes) == len(parts) and len({axis[0] == "-" for axis in axes}) == 1
+    is_clear = len(axes) == len(parts) and len({axis[0] == "-" for axis in axes}) == 1 and inner.head == outer.head
     return (("", ", ".join(parts)),) if is_clear and len(inner.operands) == len(outer.operands) == 1 else None
 
 

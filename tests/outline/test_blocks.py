@@ -145,12 +145,24 @@ def test_rows_are_not_shown_where_each_is_computed_by_itself(nodes: str, found: 
         ("a = Concat<axis = 1>(x, y) out = Concat<axis = 1>(y, a)", "Concat(y, x, y, axis=1)"),
         ("a = Concat<axis = 0>(x, y) out = Concat<axis = 1>(y, a)", "Concat(y, Concat(x, y, axis=0), axis=1)"),
         ("a = Slice(x, i, j, i) out = Slice(a, i, j, j)", "Slice(x, axis 0 :1, axis 1 :1)"),
+        (
+            "a = Slice(x, i, j, i) b = Slice(a, i, j, j) c = Slice(a, i, k, k) out = Concat<axis = 0>(b, c)",
+            "Concat(Slice(x, axis 0 :1, axis 1 :1), Slice(x, axis 0 :1, axis 2 :2), axis=0)",
+        ),
         ("a = Slice(x, i, j, i) out = Slice(a, i, j, i)", "Slice(Slice(x, axis 0 :1), axis 0 :1)"),
     ],
 )
 def test_concats_and_slices_in_each_other_are_one(nodes: str, line: str) -> None:
-    found = lines(nodes, "int64[1] i = {0}, int64[1] j = {1}", "float[2,6,8] x, float[2,6,8] y")
+    found = lines(nodes, "int64[1] i = {0}, int64[1] j = {1}, int64[1] k = {2}", "float[2,6,8] x, float[2,6,8] y")
     assert found == [f"out = {line}"]
+
+
+def test_a_padding_of_zeros_that_is_computed_from_constants_is_not_shown() -> None:
+    text = "m = Mod(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
+    text += " a = Pad(x, p) out = Relu(a)"
+    weights = "int64 size = {6}, int64 side = {3}, int64[1] first = {0}, int64[4] ones = {0, 0, 0, 0}"
+    assert lines(text, weights) == ["out = Relu(x)"]
+    assert lines(text, weights.replace("{3}", "{5}")) == ["out = Relu(Pad(x, [0,0,0,0,0,1]))"]
 
 
 def test_a_value_of_which_only_the_size_is_used_is_part_of_the_arithmetic_of_shapes() -> None:
@@ -227,7 +239,7 @@ def test_norms_without_a_bias_are_norms() -> None:
     each = f"{weights.replace('2, 2, -1', '2, 6, 8')}, float[2,6,8] g, float[2,6,8] n, float[2,6,8] r"
     for form in (text, "n = InstanceNormalization(x, s, s) out = Mul(n, w)"):
         assert lines(form, each) == ["out = InstanceNorm(x)"]
-    assert lines("n = InstanceNormalization(x, s, s) out = Mul(n, s)", each) == ["out = InstanceNorm(x) * s"]
+    assert lines("n = InstanceNormalization(x, s, s) out = Mul(n, s)", each) == ["out = InstanceNorm(x) * [0,0]"]
 
 
 def test_of_long_constant_indices_it_is_shown_that_they_are_there() -> None:
