@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
+from onnxjson.model.dimensions import INVENTED
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.heads import order_of
 from onnxjson.outline.units import Unit, Units
@@ -135,8 +136,12 @@ def _rows_of(flow: Flow, unit: Unit) -> list[str]:
 def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> dict[str, tuple[str, int]]:
     """The Reshapes of a region that are left out, by the value in whose place another one is; the others change."""
     units, flow = graph.units, graph.flow
-    shapes = {at: (flow.shape_text(units[at].operands[0], ()), units[at].keywords[0][1]) for at in (*starts, *ends)}
-    sizes = {at: [text.strip("[]").split(",") for text in texts] for at, texts in shapes.items()}
+    sizes: dict[int, list[list[str]]] = {}
+    for at in (*starts, *ends):
+        shapes = [flow.dims(name) for name in (*units[at].operands, *units[at].outputs)]
+        sizes[at] = [[str(size or "...") for size in shape or ()] or ["..."] for shape in shapes]
+        if shapes[1] is None:
+            sizes[at][1] = units[at].keywords[0][1].strip("[]").split(",")
     outer = {at: sizes[at][at in ends] for at in sizes}
     columns = {at: sizes[at][at in starts][-1] for at in sizes}
     usual = min(filter(None, [_axes(outer[at], columns[at]) for at in sizes]), key=len, default=[])
@@ -151,7 +156,8 @@ def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> dict[
             left_out[after] = before, at
     is_known = any([_axes(outer[at], columns[at]) == usual for at in ends])
     for at in [at for at in starts if at not in alike] if usual and len(counts) < 2 and (left_out or is_known) else ():
-        changed = units[at]._replace(keywords=(("", f"[{','.join([*usual, columns[at]])}]"),))
+        shown = ["..." if size.startswith(INVENTED) else size for size in (*usual, columns[at])]
+        changed = units[at]._replace(keywords=(("", f"[{','.join(shown)}]"),))
         equal = [other for other in graph.users[changed.operands[0]] if units[other][2:5] == changed[2:5]]
         if equal:
             left_out[changed.outputs[0]] = units[equal[0]].outputs[0], at
