@@ -4,7 +4,7 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Final
 
@@ -16,13 +16,13 @@ from onnxjson.outline.units import Unit, Units
 _ROW_WISE: Final = frozenset(
     [
         "", "Cast", "DoubleGelu", "Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm",
-        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh", "q8",
+        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh",
     ]
 )  # fmt: skip
 """Blocks and operators that compute each row by itself."""
 
 _NESTED: Final = 32
-"""Operands of Concats in each other."""
+"""Operands of Concats in each other, and users of a value that are looked at."""
 
 _LAYOUT: Final = frozenset({"", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
 
@@ -91,7 +91,7 @@ def _renamed(same: Mapping[str, str], name: str) -> str:
     return name
 
 
-def _region(graph: Units, rows: str, seen: set[str]) -> tuple[list[int], list[int]] | None:
+def _region(graph: Units, rows: str, seen: set[str]) -> tuple[dict[int, None], dict[int, None]] | None:
     """The Reshapes to rows and those from rows around all that is computed from the same rows.
 
     None if anything else uses or computes them. `seen` has the values of rows of all regions, also of those.
@@ -118,7 +118,7 @@ def _region(graph: Units, rows: str, seen: set[str]) -> tuple[list[int], list[in
                 return None
             pending += (*operands, *units[number].outputs[:1])
     seen |= inner
-    return starts, ends
+    return dict.fromkeys(starts), dict.fromkeys(ends)
 
 
 def _rows_of(flow: Flow, unit: Unit) -> list[str]:
@@ -133,33 +133,38 @@ def _rows_of(flow: Flow, unit: Unit) -> list[str]:
     return others if unit.head in _ROW_WISE and is_alone else []
 
 
-def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> dict[str, tuple[str, int]]:
+def _left_out(graph: Units, starts: Collection[int], ends: Collection[int]) -> dict[str, tuple[str, int]]:
     """The Reshapes of a region that are left out, by the value in whose place another one is; the others change."""
     units, flow = graph.units, graph.flow
-    sizes: dict[int, list[list[str]]] = {}
-    for at in (*starts, *ends):
-        shapes = [flow.dims(name) for name in (*units[at].operands, *units[at].outputs)]
-        sizes[at] = [[str(size or "...") for size in shape or ()] or ["..."] for shape in shapes]
-        if shapes[1] is None:
-            sizes[at][1] = units[at].keywords[0][1].strip("[]").split(",")
+    sizes = {
+        at: [
+            [str(size or "...") for size in flow.dims(name) or text.strip("[]").split(",")]
+            for name, text in zip(
+                (*units[at].operands, *units[at].outputs), ("", units[at].keywords[0][1]), strict=True
+            )
+        ]
+        for at in (*starts, *ends)
+    }
     outer = {at: sizes[at][at in ends] for at in sizes}
     columns = {at: sizes[at][at in starts][-1] for at in sizes}
-    usual = min(filter(None, [_axes(outer[at], columns[at]) for at in sizes]), key=len, default=[])
+    known = [_axes(outer[at], columns[at]) for at in sizes if at in ends or outer[at][-1] == columns[at]]
+    usual = min(filter(None, known), key=len, default=[])
     counts = {sizes[at][1][0] for at in starts if sizes[at][1][0].isdigit()}
     alike = [at for at in sizes if columns[at] in (outer[at][-1], "...") and _are_alike(outer[at][:-1], usual)]
+    if not usual or len(counts) > 1:
+        return {}
     left_out: dict[str, tuple[str, int]] = {}
-    for at in alike if len(counts) < 2 else ():
+    for at in alike:
         before, after = units[at].operands[0], units[at].outputs[0]
         if at in ends and before not in left_out and graph.producer(before) not in starts:
             left_out[before] = after, at
         elif at in starts or (before in left_out and after not in flow.outputs):
             left_out[after] = before, at
-    is_known = any([_axes(outer[at], columns[at]) == usual for at in ends])
-    for at in [at for at in starts if at not in alike] if usual and len(counts) < 2 and (left_out or is_known) else ():
+    for at in sorted({*starts} - {*alike}):
         shown = ["..." if size.startswith(INVENTED) else size for size in (*usual, columns[at])]
         changed = units[at]._replace(keywords=(("", f"[{','.join(shown)}]"),))
-        equal = [other for other in graph.users[changed.operands[0]] if units[other][2:5] == changed[2:5]]
-        if equal:
+        equal = [other for other in graph.users[changed.operands[0]][:_NESTED] if units[other][2:5] == changed[2:5]]
+        if equal and "..." not in shown:
             left_out[changed.outputs[0]] = units[equal[0]].outputs[0], at
         else:
             graph.changes[at] = changed
@@ -193,7 +198,7 @@ def merge_nested(graph: Units) -> None:
             users = [units[user] for user in graph.users[name]]
             if inner is None or inner.head != unit.head or len(inner.operands) + len(outer.operands) > _NESTED:
                 continue
-            if unit.head == "Slice" and len(users) == graph.uses[name]:
+            if unit.head == "Slice" and len(users) == graph.uses[name] < _NESTED:
                 keywords = _kept_by_both(inner, outer) if all([_kept_by_both(inner, each) for each in users]) else None
             else:
                 keywords = outer.keywords if inner.keywords == outer.keywords and graph.uses[name] == 1 else None
