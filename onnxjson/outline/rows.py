@@ -195,10 +195,10 @@ def merge_nested(graph: Units) -> None:
         for name in unit.operands if unit.head in ("Concat", "Slice") else ():
             at, outer = graph.producer(name), graph.changes.get(number) or unit
             inner = shown.get(at) or graph.changes.get(at, units[at]) if at >= 0 else None
-            users = [units[user] for user in graph.users[name]]
             if inner is None or inner.head != unit.head or len(inner.operands) + len(outer.operands) > _NESTED:
                 continue
-            if unit.head == "Slice" and len(users) == graph.uses[name] < _NESTED:
+            users = [units[user] for user in graph.users[name][:_NESTED]]
+            if unit.head == "Slice" and len(users) == graph.uses[name]:
                 keywords = _kept_by_both(inner, outer) if all([_kept_by_both(inner, each) for each in users]) else None
             else:
                 keywords = outer.keywords if inner.keywords == outer.keywords and graph.uses[name] == 1 else None
