@@ -144,15 +144,15 @@ class _Outliner:
 
     def lengthen(self, short: Shortened, index: Index) -> bool:
         """Make the lines of a short model those of the whole one; return whether they follow."""
-        (scope,), (whole,) = self._index.scopes, index.scopes
+        (short_scope,), (scope,) = self._index.scopes, index.scopes
         owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
-        longer = lengthened(short, whole.graph.node, self._items[scope], owned)
+        longer = lengthened(short, scope.graph.node, self._items[short_scope], owned)
         if longer is not None:
             items, owned = longer
-            self._owned = {key: [NodeRef(whole, at) for at in positions] for key, positions in owned.items()}
-            self._index, self._items, self._period = index, {whole: items}, short.period
-            equal, self._flows = self._flows[scope].equal, {whole: Flow(whole)}
-            self._flows[whole].equal = equal
+            self._owned = {key: [NodeRef(scope, at) for at in positions] for key, positions in owned.items()}
+            self._index, self._items, self._period = index, {scope: items}, short.period
+            equal, self._flows = self._flows[short_scope].equal, {scope: Flow(scope)}
+            self._flows[scope].equal = equal
         return longer is not None
 
     def lines(self) -> Iterator[Line]:
