@@ -30,6 +30,9 @@ _STEPS: Final = (
     merge_layout,
 )  # fmt: skip
 
+_AGAIN: Final = 3
+"""Lines of a graph that are written again."""
+
 _INPUTS: Final = 8
 """Inputs or outputs of a graph that are listed."""
 
@@ -123,6 +126,8 @@ class _Outliner:
                 self._children.setdefault(scope.owner, []).append(scope)
         self._owned: dict[int, list[NodeRef]] = {}
         """By the identity of a statement, its nodes in their order."""
+        self._said: dict[Hashable, tuple[str, list[str]]] = {}
+        """By a graph in a node, and the names around it, the line of the node and the names that it uses."""
         self._period = 0
         """How many places later they are each time that the statement comes again."""
         self._renamings: dict[Scope, dict[str, str]] = {}
@@ -287,7 +292,8 @@ class _Outliner:
         for place, owner in enumerate(self._owned[id(same[0])] if self._children else ()):
             if owner not in self._children:
                 continue
-            graphs = list(self._inside([self._children[self._owned[id(each)][place]] for each in same], names))
+            scopes = [self._children[self._owned[id(each)][place]] for each in same]
+            graphs = list(self._inside(scopes, names, text.partition("(")[0]))
             short = [argument for _, argument in graphs if argument is not None]
             texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
             wider = {**written, owner.position: (texts, forms)}
@@ -299,7 +305,9 @@ class _Outliner:
         nodes = tuple(self._nodes(same))
         return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
 
-    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[tuple[Line, tuple[str, str] | None]]:
+    def _inside(
+        self, rounds: Sequence[Sequence[Scope]], names: Names, owner: str
+    ) -> Iterator[tuple[Line, tuple[str, str] | None]]:
         """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once.
 
         Each with text and form of the graph as an argument, such as ``then=Squeeze(x, 0)``, if its outputs are single
@@ -316,7 +324,15 @@ class _Outliner:
             lines = tuple(self._graphs(scopes, inner))
             outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
-            line = Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            key = self._keys[scopes[0]]
+            outer = [names.of(name) for name in key.outer]
+            where, before = self._said.setdefault((names, len(scopes), key.key), (owner, outer))
+            if len(scopes) == 1 and where != owner and len(lines) > _AGAIN:
+                others = ", ".join(
+                    [f"{one} for {other}" for one, other in zip(outer, before, strict=True) if one != other]
+                )
+                results, lines = f" as in {where}(...)" + (f", with {others}" if others else ""), ()
+            line = Line(title + results + ":" * bool(lines), tuple(self._with_inner(refs)), "graph", lines=lines)
             yield line, self._argument(line, scopes[0], outputs) if len(equal) == 1 else None
 
     def _argument(self, line: Line, scope: Scope, outputs: Sequence[str]) -> tuple[str, str] | None:
