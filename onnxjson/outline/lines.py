@@ -26,7 +26,7 @@ _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_quantized, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rolls, merge_rows,
+    merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rolls,
     merge_layout,
 )  # fmt: skip
 
