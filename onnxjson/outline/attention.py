@@ -115,9 +115,11 @@ class _Attention:
             self.last = merge[-1]
         elif is_plain(ways):
             self._take(ways, size)
-        elif (number := self._before(key)) >= 0 and order_of(units[number]) in TURNS:
-            self._take([Way(query), Way(units[number].operands[0], [number]), Way(values)], size)
-        return bool(self._operands)
+        else:
+            ways = [self._way(query, 0, is_bare=True), self._way(key, 1, is_bare=True), Way(values)]
+            self._take(ways, size)
+            self._keywords += [("k_transposed", "")] * (not ways[1].orders)
+        return True
 
     def _before(self, name: str, uses: int = 1) -> int:
         """The unit that produces a value that only so many operands are, if it may belong to the block; -1 else."""
@@ -211,16 +213,21 @@ class _Attention:
         dims = self._graph.flow.dims(name) or ()
         return "" if len(dims) < -axis or dims[axis] is None else str(dims[axis])
 
-    def _way(self, name: str, place: int, uses: int = 1, axis: int | None = None) -> Way:
+    def _way(
+        self, name: str, place: int, uses: int = 1, axis: int | None = None, *, is_bare: bool = False
+    ) -> Way:
         """Go back from a product over layout and, for queries and keys, scales, rotations and norms of single heads.
 
-        With `axis`, the value is split along it into queries, keys and values.
+        With `axis`, the value is split along it into queries, keys and values. With `is_bare`, only over scales and one
+        exchange of the steps and sizes of keys.
         """
         way = Way(name)
         size = self._size(name, -2 if place == 1 else -1)
         while (number := self._before(way.source, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
             factor = scaled(self._graph, unit) if place < 2 and not way.norm else None
+            if is_bare and factor is None and (not place or way.orders or order_of(unit) not in TURNS):
+                break
             if factor is not None:
                 way.scale *= factor[1]
             elif place == 1 and (turn := self._turn(number)):

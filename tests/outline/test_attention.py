@@ -120,7 +120,7 @@ def test_rotated_queries_and_keys_are_a_mark() -> None:
     assert found == ["out = Attention(x, cos=cos, sin=sin, heads=2, rope) @ wo"]
 
 
-@pytest.mark.parametrize(("together", "line"), [("4, 6, 4", "q2, k2, x @ wv, heads=2"), ("4, 3, 8", "")])
+@pytest.mark.parametrize(("together", "line"), [("4, 6, 4", "q2, k2, x @ wv, heads=2"), ("4, 3, 8", "q2, Rearrange(k2, [2,2,4,6]), h, k_transposed")])
 def test_steps_and_sizes_of_keys_may_be_exchanged_with_batch_and_heads_together(together: str, line: str) -> None:
     keys = "j = Reshape(k2, together) jt = Transpose<perm = [0, 2, 1]>(j) k = Reshape(jt, apart) "
     (values,) = [row for row in SPLIT.splitlines() if row.startswith("c =")]
@@ -129,7 +129,7 @@ def test_steps_and_sizes_of_keys_may_be_exchanged_with_batch_and_heads_together(
     weights = f"{WEIGHTS}, int64[3] together = {{{together}}}, int64[4] apart = {{2, 2, 4, 6}}, {typed}"
     inputs = "float[2,6,8] x, float[2,2,6,4] q2, float[2,2,6,4] k2"
     found = lines(f"{keys} {values} s = MatMul(q2, k) t = Mul(s, scale) p = Softmax(t) {JOIN}", weights, inputs)
-    assert found == [f"out = Attention({line}) @ wo"] if line else not any("Attention" in each for each in found)
+    assert f" = Attention({line})" in "".join(found)
 
 
 def test_keys_whose_rows_a_reshape_breaks_are_not_those_of_the_projection() -> None:
@@ -217,7 +217,7 @@ def test_an_unusual_split_into_heads_is_shown(text: str) -> None:
     weights = f"{WEIGHTS}, int64[4] inner = {{2, 6, 4, 2}}, int64[3] mixed = {{2, 4, 12}}"
     found = "".join(lines(text, weights))
     assert "heads=" not in found
-    assert found.count("Reshape(") + found.count("Rearrange(") >= 4 or "mixed" in text
+    assert "Attention(x" not in found
 
 
 def test_a_rotation_of_the_queries_alone_is_so_called() -> None:
