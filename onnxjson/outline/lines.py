@@ -253,13 +253,11 @@ class _Outliner:
         text, form = names.text(flow, same)
         inside: list[Line] = []
         written: dict[int, tuple[str, str]] = {}
-        for place, owner in enumerate(self._owned[id(same[0])] if self._children else ()):
-            if owner not in self._children:
-                continue
-            graphs = list(self._inside([self._children[self._owned[id(each)][place]] for each in same], names))
+        for owners in zip(*map(self._owners, same), strict=True) if self._children else ():
+            graphs = list(self._inside([self._children[each] for each in owners], names))
             short = [argument for _, argument in graphs if argument is not None]
             texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
-            wider = {**written, owner.position: (texts, forms)}
+            wider = {**written, owners[0].position: (texts, forms)}
             if len(short) == len(graphs) and len(form) < len((both := names.text(flow, same, wider))[1]) < _WIDTH:
                 written, (text, form) = wider, both
             else:
@@ -267,6 +265,11 @@ class _Outliner:
         blocks = same[0].expression.blocks
         nodes = tuple(self._nodes(same))
         return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
+
+    def _owners(self, statement: Statement) -> list[NodeRef]:
+        """The nodes with graphs that a statement shows; arithmetic of sizes may have others."""
+        refs, shown = self._owned[id(statement)], {*statement.expression.nodes}
+        return [ref for ref in refs if ref.position in shown and ref in self._children]
 
     def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[tuple[Line, tuple[str, str] | None]]:
         """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once.
