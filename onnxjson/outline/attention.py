@@ -109,7 +109,9 @@ class _Attention:
         query, key = units[way[-1][0]].operands
         size = self._size(query, -1)
         ways = self._projected([self._way(query, 0), self._way(key, 1), self._way(values, 2)])
-        if self._is_joined(ways, merge) and is_usual(ways, [each for at in merge if (each := order_of(units[at]))]):
+        if self._is_joined(ways, merge, self._size(values, -1)) and is_usual(
+            ways, [each for at in merge if (each := order_of(units[at]))]
+        ):
             self._take(ways, size)
             self.inside.update(merge)
             self.last = merge[-1]
@@ -214,14 +216,15 @@ class _Attention:
         return "" if len(dims) < -axis or dims[axis] is None else str(dims[axis])
 
     def _way(
-        self, name: str, place: int, uses: int = 1, axis: int | None = None, *, is_bare: bool = False
-    ) -> Way:
+        self, name: str, place: int, uses: int = 1, axis: int | None = None, *, orders: Sequence[tuple[int, ...]] = (),
+        is_bare: bool = False,
+    ) -> Way:  # fmt: skip
         """Go back from a product over layout and, for queries and keys, scales, rotations and norms of single heads.
 
-        With `axis`, the value is split along it into queries, keys and values. With `is_bare`, only over scales and one
-        exchange of the steps and sizes of keys.
+        With `axis`, the value is split along it into queries, keys and values, whose layout has these `orders`. With
+        `is_bare`, only over scales and one exchange of the steps and sizes of keys.
         """
-        way = Way(name)
+        way = Way(name, orders=[*orders])
         size = self._size(name, -2 if place == 1 else -1)
         while (number := self._before(way.source, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
@@ -285,11 +288,13 @@ class _Attention:
         )
         if is_joint and len(parts) == len(splits) == graph.uses[joint]:
             # One product for all three, whose parts nothing else uses.
-            front = self._way(joint, 2, uses=len(splits), axis=split_axis(units[splits[0]]))
+            turned = ways[2].orders
+            front = self._way(joint, 2, uses=len(splits), axis=split_axis(units[splits[0]]), orders=turned)
             ways = [
                 replace(
                     way, source=front.source, inside=[*way.inside, *splits, *front.inside],
-                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes, count=way.count or front.count,
+                    orders=[*way.orders, *front.orders[len(turned) :]],
+                    sizes=way.sizes or front.sizes, count=way.count or front.count,
                     is_split=way.is_split or front.is_split, has_layout=way.has_layout or front.has_layout,
                 )
                 for way in ways
@@ -311,13 +316,13 @@ class _Attention:
                 way.source = units[rows].operands[0]
         return ways
 
-    def _is_joined(self, ways: Sequence[Way], merge: Sequence[int]) -> bool:
+    def _is_joined(self, ways: Sequence[Way], merge: Sequence[int], wide: str) -> bool:
         """Whether layout after the product ends with all heads of a step beside each other, as far as that is known."""
         if not merge or self._graph.units[merge[-1]].head != "Reshape":
             return bool(merge)
         query, _, value = ways
         size = self._graph.units[merge[-1]].keywords[0][1].strip("[]").split(",")[-1]
-        factors = [query.heads or value.heads, *value.sizes[3:]]
+        factors = [query.heads or value.heads, *([wide] if wide else value.sizes[3:])]
         is_known = len(factors) == 2 and all([each.isdigit() for each in (*factors, size)])
         return not is_known or int(factors[0]) * int(factors[1]) == int(size)
 
@@ -341,7 +346,11 @@ class _Attention:
         for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
             both = "qk_norm" if mark == "norm" else mark
             texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
-            self._keywords += [(name, text if mark == "norm" else text[5:-1]) for name, text in texts if text]
+            self._keywords += [
+                (name, text if mark == "norm" else text[5:-1] if "," not in text else text[4:])
+                for name, text in texts
+                if text
+            ]
         self._keywords += query.marks
         self._keywords += [self._bound] if self._bound is not None else []
         size = size or (query.sizes[3] if query.sizes else "")

@@ -64,7 +64,7 @@ _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Concat", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -263,6 +263,8 @@ class Flow:
         if name in _NEUTRAL:
             neutral = node.input[1] if len(node.input) == 2 and node.input[1] in self.constants else ""
             return list(self.elements(neutral) or ()) == [_NEUTRAL[name]] and self.dims(neutral) == ()
+        if name == "Concat":
+            return len(node.input) == 1
         if name == "Dropout":
             return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":

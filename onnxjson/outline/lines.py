@@ -18,15 +18,15 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rotations, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_quantized, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rolls, merge_rows,
-    merge_layout,
+    merge_quantized, merge_convolutions, merge_excitations, merge_rotations, merge_attention, merge_conditions,
+    merge_rolls, merge_rows, merge_layout,
 )  # fmt: skip
 
 _INPUTS: Final = 8

@@ -120,7 +120,10 @@ def test_rotated_queries_and_keys_are_a_mark() -> None:
     assert found == ["out = Attention(x, cos=cos, sin=sin, heads=2, rope) @ wo"]
 
 
-@pytest.mark.parametrize(("together", "line"), [("4, 6, 4", "q2, k2, x @ wv, heads=2"), ("4, 3, 8", "q2, Rearrange(k2, [2,2,4,6]), h, k_transposed")])
+@pytest.mark.parametrize(
+    ("together", "line"),
+    [("4, 6, 4", "q2, k2, x @ wv, heads=2"), ("4, 3, 8", "q2, Rearrange(k2, [2,2,4,6]), h, k_transposed")],
+)
 def test_steps_and_sizes_of_keys_may_be_exchanged_with_batch_and_heads_together(together: str, line: str) -> None:
     keys = "j = Reshape(k2, together) jt = Transpose<perm = [0, 2, 1]>(j) k = Reshape(jt, apart) "
     (values,) = [row for row in SPLIT.splitlines() if row.startswith("c =")]
@@ -241,3 +244,39 @@ def test_a_scale_that_is_computed_from_sizes_is_shown_as_far_as_it_is_known() ->
     assert lines(text, WEIGHTS) == ["out = Relu(Attention(x, scale=0.353553))"]
     found = lines(text, WEIGHTS, "float[2,6,D] x", "float[2,6,D] out")
     assert found == ["out = Relu(Attention(x, scale=sizes(...))): float32[2,6,D]"]
+
+
+PART = """
+{0}a = Slice({0}0, start, two, axis) {0}b = Slice({0}0, rest, long, axis) {0}c = Slice({0}a, start, one, axis)
+{0}d = Slice({0}a, one, two, axis) {0}e = Neg({0}d) {0}f = Concat<axis = 3>({0}e, {0}c) {0}g = Mul({0}a, cos)
+{0}h = Mul({0}f, cos) {0}i = Add({0}g, {0}h) {0}1 = Concat<axis = -1>({0}i, {0}b)
+"""
+
+
+@pytest.mark.parametrize(("rest", "line"), [(2, "Attention(x, heads=2, rope=first 2) @ wo"), (1, "")])
+def test_a_rotation_of_the_first_numbers_of_each_head_says_how_many(rest: int, line: str) -> None:
+    split = SPLIT.replace("q = ", "q0 = ").replace("k = ", "k0 = ").replace("3, 1]", "1, 3]")
+    turn = "k = Transpose<perm = [0, 1, 3, 2]>(k1) s = MatMul(q1, k) t = Mul(s, scale) p = Softmax(t)"
+    numbers = "int64[1] start = {0}, int64[1] one = {1}, int64[1] axis = {3}, int64[1] long = {9223372036854775807}"
+    weights = f"{WEIGHTS}, {numbers}, int64[1] rest = {{{rest}}}, float[6,2] cos = ., float[2,2,6,4] q0"
+    found = lines(f"{split} {PART.format('q')} {PART.format('k')} {turn} {JOIN}", weights)
+    assert found == [f"out = {line}"] if line else not any("first" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "at = Transpose<perm = [0, 2, 1, 3]>(a4) q, k0, v = Split<axis = 3, num_outputs = 3>(at)",
+        (
+            "a5 = Reshape(a4, five) q0 = Gather<axis = 3>(a5, n0) k1 = Gather<axis = 3>(a5, n1) "
+            "v0 = Gather<axis = 3>(a5, n2) q = Transpose<perm = [0, 2, 1, 3]>(q0) "
+            "k0 = Transpose<perm = [0, 2, 1, 3]>(k1) v = Transpose<perm = [0, 2, 1, 3]>(v0)"
+        ),
+    ],
+)  # fmt: skip
+def test_one_product_may_be_split_into_heads_before_queries_keys_and_values(parts: str) -> None:
+    turn = "k = Transpose<perm = [0, 1, 3, 2]>(k0) s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t)"
+    numbers = "int64 n0 = {0}, int64 n1 = {1}, int64 n2 = {2}, int64[4] wide = {2, 6, 2, 12}"
+    weights = f"{WEIGHTS}, {numbers}, int64[5] five = {{2, 6, 2, 3, 4}}, float[2,2,6,4] v, float[2,2,6,4] q"
+    found = lines(f"a = MatMul(x, qkv) a4 = Reshape(a, wide) {parts} {turn} {JOIN}", weights)
+    assert found == ["out = Attention(x, heads=2) @ wo"]

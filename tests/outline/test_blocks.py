@@ -130,6 +130,7 @@ def test_a_slice_shows_what_it_keeps(nodes: str, line: str) -> None:
         ("a = Mul(x, one) g = Div(a, one) out = Relu(g)", "Relu(x)"),
         ("a = Sub(x, one) out = Relu(a)", "Relu(x - 1)"),
         ("a = Add(x, zeros) out = Relu(a)", "Relu(x + 0)"),
+        ("a = Concat<axis = 1>(x) out = Relu(a)", "Relu(x)"),
     ],
 )
 def test_arithmetic_without_effect_is_not_shown(nodes: str, line: str) -> None:
@@ -301,6 +302,10 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
             "Roll(x, axis 1 by 2)",
         ),
         (
+            "a = Slice(x, four, six, at) b = Slice(x, none, four, at) out = Concat<axis = 1>(a, b)",
+            "Roll(x, axis 1 by 2)",
+        ),
+        (
             "a = Slice(x, one, far, at) b = Slice(x, none, back, at) out = Concat<axis = 1>(a, b)",
             "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :-2), axis=1)",
         ),
@@ -316,4 +321,5 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
 )
 def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) -> None:
     weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
+    weights += "int64[1] four = {4}, int64[1] six = {6}, "
     assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
