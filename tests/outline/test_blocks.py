@@ -26,11 +26,26 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
             "LayerNorm(x)",
         ),
+        (
+            f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) i = Reciprocal(r) "
+            f"d = Mul(c, i) {SCALED}",
+            "LayerNorm(x)",
+        ),
+        (
+            f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) i = Div(c, r) "
+            f"d = Cast<to = 1>(i) {SCALED}",
+            "LayerNorm(x)",
+        ),
         ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
         ("d = Mul(x, inverse) e = Erf(d) a = Add(one, e) h = Mul(half, x) out = Mul(h, a)", "Gelu(x)"),
         (
             f"p = Pow(x, three) {INNER} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)",
+            "Gelu(x, tanh)",
+        ),
+        (
+            "g = Mul(x, cubic) p = Mul(g, x) s = Add(p, one) m = Mul(x, tanh) t = Mul(m, s) u = Tanh(t) a = Add(u, one) "
+            "h = Mul(x, half) out = Mul(h, a)",
             "Gelu(x, tanh)",
         ),
         ("out = Gelu(x)", "Gelu(x)"),
