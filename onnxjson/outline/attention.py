@@ -377,7 +377,9 @@ class _Attention:
         """Whether an addend of the scores is no mask: a constant, or looked up or computed from products and sums."""
         number = self._graph.producer(name)
         head = self._graph.units[number].head if number >= 0 else ""
-        return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
+        if self._graph.flow.is_weight(name):
+            return not any([isinstance(each, float) and each <= _FAR for each in self._graph.flow.elements(name) or ()])
+        return head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 
 def _is_far(graph: Units, name: str) -> bool:

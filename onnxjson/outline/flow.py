@@ -164,7 +164,13 @@ class Flow:
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
         alone, as positions and grids are.
         """
-        return self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        silent = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        for position in reversed(self.order):  # layout of which only the sizes are used
+            users = {user for name in self.nodes[position].output for user, _ in self.uses.get(name, ())}
+            kinds = {operator(self.nodes[user]) for user in users} if users <= silent else {""}
+            if operator(self.nodes[position]) in _ARITHMETIC and users and kinds <= {"Shape", "Size"}:
+                silent.add(position)
+        return silent
 
     @cached_property
     def entering(self) -> set[int]:

@@ -16,6 +16,8 @@ WEIGHTS = (
     "int64[1] two = {2}, int64[3] thirds = {8, 8, 8}"
 ).replace("NEAR", f"{{{', '.join(['0.5'] * 72)}}}")
 
+PAST = f"{{{', '.join(['0.0, -1e9, 0.0'] * 4)}}}"
+
 SPLIT = """
 a = MatMul(x, wq) a4 = Reshape(a, split) q = Transpose<perm = [0, 2, 1, 3]>(a4)
 b = MatMul(x, wk) b4 = Reshape(b, split) k = Transpose<perm = [0, 2, 3, 1]>(b4)
@@ -36,6 +38,7 @@ JOIN = "o = MatMul(p, v) o4 = Transpose<perm = [0, 2, 1, 3]>(o) oj = Reshape(o4,
             "Attention(x, bias=m / 2, heads=2, scale=1) @ wo",
         ),
         ("s = MatMul(q, k) t = Add(s, none) p = Softmax(t)", "Attention(x, heads=2, scale=1) @ wo"),
+        ("s = MatMul(q, k) t = Add(s, past) p = Softmax(t)", "Attention(x, mask=past, heads=2, scale=1) @ wo"),
         ("s = MatMul(q, k) t = Mul(s, scale) u = Add(t, m) p = Softmax(u)", "Attention(x, mask=m, heads=2) @ wo"),
         (
             "s = MatMul(q, k) t = Mul(s, scale) u = Where(c1, t, far) p = Softmax(u)",
@@ -49,7 +52,7 @@ JOIN = "o = MatMul(p, v) o4 = Transpose<perm = [0, 2, 1, 3]>(o) oj = Reshape(o4,
     ],
 )
 def test_scales_and_masks_are_arguments(between: str, text: str) -> None:
-    weights = f"{WEIGHTS}, float two2 = {{2.0}}, float root = {{0.70710678}}"
+    weights = f"{WEIGHTS}, float two2 = {{2.0}}, float root = {{0.70710678}}, float[2,1,1,6] past = {PAST}"
     found = lines(f"{SPLIT} {between} {JOIN}", weights, "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1")
     assert found == [f"out = {text}"]
 

@@ -13,6 +13,8 @@ NUMBERS = (
 
 CENTRED, SCALED = "m = ReduceMean(x, last) c = Sub(x, m)", "g = Mul(d, w) out = Add(g, b)"
 INNER = "c = Mul(p, cubic) s = Add(x, c) t = Mul(s, tanh)"
+VARIANCE = "s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e)"
+QUICK = "g = Mul(x, cubic) p = Mul(g, x) s = Add(p, one) m = Mul(x, tanh) t = Mul(m, s)"
 MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(e)"
 
 
@@ -26,16 +28,8 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
             "LayerNorm(x)",
         ),
-        (
-            f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) i = Reciprocal(r) "
-            f"d = Mul(c, i) {SCALED}",
-            "LayerNorm(x)",
-        ),
-        (
-            f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) i = Div(c, r) "
-            f"d = Cast<to = 1>(i) {SCALED}",
-            "LayerNorm(x)",
-        ),
+        (f"{CENTRED} {VARIANCE} i = Reciprocal(r) d = Mul(c, i) {SCALED}", "LayerNorm(x)"),
+        (f"{CENTRED} {VARIANCE} i = Div(c, r) d = Cast<to = 1>(i) {SCALED}", "LayerNorm(x)"),
         ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
         ("d = Mul(x, inverse) e = Erf(d) a = Add(one, e) h = Mul(half, x) out = Mul(h, a)", "Gelu(x)"),
@@ -43,11 +37,7 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"p = Pow(x, three) {INNER} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)",
             "Gelu(x, tanh)",
         ),
-        (
-            "g = Mul(x, cubic) p = Mul(g, x) s = Add(p, one) m = Mul(x, tanh) t = Mul(m, s) u = Tanh(t) a = Add(u, one) "
-            "h = Mul(x, half) out = Mul(h, a)",
-            "Gelu(x, tanh)",
-        ),
+        (f"{QUICK} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)", "Gelu(x, tanh)"),
         ("out = Gelu(x)", "Gelu(x)"),
         ("s = Sigmoid(x) out = Mul(x, s)", "SiLU(x)"),
         ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
@@ -338,3 +328,10 @@ def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) ->
     weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
     weights += "int64[1] four = {4}, int64[1] six = {6}, "
     assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
+
+
+def test_layout_of_which_only_the_size_is_used_is_not_shown() -> None:
+    text = "t = Transpose<perm = [0, 2, 1]>(x) s = Shape(t) n = Neg(x) out = Reshape(n, s)"
+    assert lines(text, outputs="float[2,8,6] out") == ["out = Reshape(Neg(x), [2,8,6]): float32[2,8,6]"]
+    shown = lines(text, outputs="float[2,8,6] out, int64[3] s")
+    assert "s = Shape(Transpose(x, perm=[0,2,1])): int64[3]" in shown
