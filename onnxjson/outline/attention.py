@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from onnxjson.outline.flow import operator
 from onnxjson.outline.heads import (
     PARTS,
     RESHAPES,
@@ -102,6 +103,14 @@ class _Attention:
         way = self._up(units[self._softmax].operands[0], _STEPS)
         if way is None or not all([self._note(units[number], scores) for number, scores in reversed(way[:-1])]):
             return False
+        layout = [units[number] for number, _ in way if units[number].head == "Reshape"]
+        ends = [
+            self._graph.flow.dims(name) or ()
+            for name in (units[way[-1][0]].outputs[0], units[self._softmax].operands[0])
+        ]
+        is_back = ends[0][-2:] == ends[1][-2:] and all(ends[0])
+        if not is_back and not all([_keeps_rows(self._graph, unit) for unit in layout]):
+            return False
         values, merge = self._down(units[self._softmax].outputs[0])
         if not values:
             return False
@@ -160,13 +169,13 @@ class _Attention:
             return None
         unit = self._graph.units[number]
         if unit.head == "@":
-            return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
+            return None if self._graph.flow.is_weight(unit.operands[1]) else [(number, "")]
         names: tuple[str, ...] = ()
         if (factor := scaled(self._graph, unit)) is not None:
             names = factor[:1]
-        elif unit.head in ("Max", "Clip", "Tanh") or _keeps_scores(self._graph, unit):
+        elif unit.head in ("Max", "Clip", "Tanh", "Reshape") or _keeps_scores(self._graph, unit):
             names = unit.operands[:1]
-        elif unit.head in ("+", "Where"):
+        elif unit.head in ("+", "Where", "*"):
             names = unit.operands
         ways = [(each, way) for each in names if (way := self._up(each, steps - 1)) is not None]
         return [(number, ways[0][0]), *ways[0][1]] if len(ways) == 1 else None
@@ -183,6 +192,11 @@ class _Attention:
                 return True
             self._scale *= factor[1]
             return self._bound is None and not self._has_addend and (not self._masks or factor[1] > 0)
+        if unit.head == "*":
+            factors = unit.operands[unit.operands[0] == scores]
+            self._masks.append(("scale=", factors))
+            is_each = graph.flow.is_weight(factors) and (graph.flow.dims(factors) or ())[-2:] == (1, 1)
+            return is_each and len(self._masks) == 1 and self._bound is None
         if unit.head == "+":
             mask = unit.operands[unit.operands[0] == scores]
             if not _is_zero(graph, mask):
@@ -357,7 +371,7 @@ class _Attention:
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf
         if math.isnan(self._scale):
             self._keywords.append(("scale", "sizes(...)"))
-        elif abs(self._scale / usual - 1) > _TOLERANCE:  # also for a size that is not known
+        elif abs(self._scale / (1 if "scale=" in dict(self._masks) else usual) - 1) > _TOLERANCE:  # or an unknown size
             self._keywords.append(("scale", f"{self._scale:.6g}"))
         names = [way.source for way in ways]
         self._operands = names[:1] if len(set(names)) == 1 else names[:2] if names[1] == names[2] else names
@@ -375,10 +389,13 @@ class _Attention:
 
     def _is_bias(self, name: str) -> bool:
         """Whether an addend of the scores is no mask: a constant, or looked up or computed from products and sums."""
-        number = self._graph.producer(name)
+        number, flow = self._graph.producer(name), self._graph.flow
         head = self._graph.units[number].head if number >= 0 else ""
-        if self._graph.flow.is_weight(name):
-            return not any([isinstance(each, float) and each <= _FAR for each in self._graph.flow.elements(name) or ()])
+        if flow.is_weight(name):
+            node = flow.nodes[at] if (at := flow.producer(name)) >= 0 else None
+            names = node.input[1:] if node is not None and operator(node) == "Where" else [name]
+            numbers = [each for constant in names for each in flow.elements(constant) or ()]
+            return not any([isinstance(each, float) and each <= _FAR for each in numbers])
         return head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 

@@ -283,3 +283,34 @@ def test_one_product_may_be_split_into_heads_before_queries_keys_and_values(part
     weights = f"{WEIGHTS}, {numbers}, int64[5] five = {{2, 6, 2, 3, 4}}, float[2,2,6,4] v, float[2,2,6,4] q"
     found = lines(f"a = MatMul(x, qkv) a4 = Reshape(a, wide) {parts} {turn} {JOIN}", weights)
     assert found == ["out = Attention(x, heads=2) @ wo"]
+
+
+@pytest.mark.parametrize(
+    ("between", "line"),
+    [
+        ("n = Where(seen, zero, far) t = Add(s, n) p = Softmax(t)", "Attention(x, mask=seen, heads=2, scale=1)"),
+        ("t = Mul(s, each) p = Softmax(t)", "Attention(x, scale=[0,0], heads=2)"),
+        ("t = Mul(s, each) u = Add(t, m) p = Softmax(u)", "Attention(x, scale=[0,0], mask=m, heads=2)"),
+        ("t = Add(s, m) u = Mul(t, each) p = Softmax(u)", "Softmax("),
+        ("t = Mul(s, near) p = Softmax(t)", "Softmax("),
+        (
+            "t6 = Reshape(s, apart) u6 = Add(t6, rows) y = Reshape(u6, [joined]) p = Softmax(y)",
+            "Attention(x, mask=rows, heads=2, scale=1)",
+        ),
+        ("t6 = Reshape(s, apart) u6 = Add(t6, rows) y = Reshape(u6, [broken]) p = Softmax(y)", "Softmax("),
+    ],
+)
+def test_constant_masks_scales_of_heads_and_scores_that_are_split_for_a_sum(between: str, line: str) -> None:
+    numbers = "bool[1,1,1,6] seen = {1, 1, 0, 0, 0, 0}, int64[6] apart = {2, 2, 2, 3, 2, 3}, float[2,1,1] each = ."
+    shapes = "int64[4] joined = {2, 2, 6, 6}, int64[4] broken = {2, 4, 3, 6}, float[2,2,6,6] s"
+    shapes += ", float[2,2,2,3,2,3] t6, float[2,2,2,3,2,3] u6"
+    typed = f"float[2,{'4,3' if 'broken' in between else '2,6'},6] y"
+    nodes = f"{SPLIT} s = MatMul(q, k) {between.replace('[', '').replace(']', '')} {JOIN}"
+    inputs = "float[2,6,8] x, float[2,1,6,6] m, float[2,2,2,3,1,1] rows"
+    assert line in "".join(lines(nodes, f"{WEIGHTS}, {numbers}, {shapes}, {typed}", inputs))
+
+
+def test_queries_may_be_constants() -> None:
+    text = "kt = Transpose<perm = [0, 2, 1]>(x) s = MatMul(latents, kt) p = Softmax(s) out = MatMul(p, x)"
+    found = lines(text, "float[1,3,8] latents = .", outputs="float[2,3,8] out")
+    assert found == ["out = Attention(latents, x, scale=1): float32[2,3,8]"]
