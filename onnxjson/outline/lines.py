@@ -19,6 +19,7 @@ from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
 from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rotations, merge_rows
+from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
@@ -98,7 +99,12 @@ def outline_of(model: Model, index: Index | None = None) -> Outline:
         model: the model; types that it states make the lines more precise.
         index: its index, whose nodes the lines name.
     """
-    return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
+    index = index or index_of(model)
+    if (short := shortened(index)) is not None:
+        outliner = _Outliner(short.model, index_of(short.model))
+        if outliner.lengthen(short, index):
+            return Outline(tuple(outliner.lines()))
+    return Outline(tuple(_Outliner(model, index).lines()))
 
 
 class _Outliner:
@@ -117,6 +123,8 @@ class _Outliner:
                 self._children.setdefault(scope.owner, []).append(scope)
         self._owned: dict[int, list[NodeRef]] = {}
         """By the identity of a statement, its nodes in their order."""
+        self._period = 0
+        """How many places later they are each time that the statement comes again."""
         self._renamings: dict[Scope, dict[str, str]] = {}
         """By graph, the names that its values have in an equal graph, which is shown."""
         self._kept: list[Sequence[Item]] = []
@@ -133,6 +141,19 @@ class _Outliner:
             if scope.owner is not None:
                 self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
             self._own(flow, items)
+
+    def lengthen(self, short: Shortened, index: Index) -> bool:
+        """Make the lines of a short model those of the whole one; return whether they follow."""
+        (scope,), (whole,) = self._index.scopes, index.scopes
+        owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
+        longer = lengthened(short, whole.graph.node, self._items[scope], owned)
+        if longer is not None:
+            items, owned = longer
+            self._owned = {key: [NodeRef(whole, at) for at in positions] for key, positions in owned.items()}
+            self._index, self._items, self._period = index, {whole: items}, short.period
+            equal, self._flows = self._flows[scope].equal, {whole: Flow(whole)}
+            self._flows[whole].equal = equal
+        return longer is not None
 
     def lines(self) -> Iterator[Line]:
         for scope in self._index.scopes:
@@ -190,7 +211,15 @@ class _Outliner:
 
     def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:
         """The nodes of statements, with those of the graphs in their attributes."""
-        return self._with_inner([ref for statement in same for ref in self._owned[id(statement)]])
+        return self._with_inner([ref for refs in self._by_statement(same) for ref in refs])
+
+    def _by_statement(self, same: Sequence[Statement]) -> Iterator[list[NodeRef]]:
+        """Yield the nodes of each statement; those of one that comes again are a period later."""
+        places: dict[int, int] = {}
+        for statement in same:
+            refs = self._owned[id(statement)]
+            place = places[id(statement)] = places.get(id(statement), -1) + 1
+            yield [NodeRef(scope, at + place * self._period) for scope, at in refs] if place else refs
 
     def _with_inner(self, refs: list[NodeRef]) -> list[NodeRef]:
         if self._children:
@@ -210,7 +239,7 @@ class _Outliner:
         for column in zip(*graphs, strict=True):
             yield self._line(flow, column, names)
         for other in scopes:
-            owned = {ref.position for each in statements_of(self._items[other]) for ref in self._owned[id(each)]}
+            owned = {ref.position for refs in self._by_statement(statements_of(self._items[other])) for ref in refs}
             if rest := [position for position in range(len(other.graph.node)) if position not in owned]:
                 refs = [NodeRef(other, position) for position in rest]
                 yield Line(_unused(self._flows[other], rest), tuple(refs))
@@ -236,7 +265,9 @@ class _Outliner:
 
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
         count = len(repeats[0].rounds)
-        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
+        every = [statements_of(items) for repeat in repeats for items in repeat.rounds]
+        nodes_of = self._by_statement([each for part in every for each in part])
+        rounds = [tuple(self._with_inner([ref for _ in part for ref in next(nodes_of)])) for part in every]
         names_of = [[ref.node.name or "" for ref in nodes] for nodes in rounds]
         paths = {common_path(names_of[at : at + count]) for at in range(0, len(rounds), count)}
         # In the rounds of a repeat around, what is the same in all of them.
