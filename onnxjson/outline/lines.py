@@ -18,7 +18,7 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rotations, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
@@ -26,8 +26,8 @@ _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rolls,
-    merge_layout,
+    merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_rotations, merge_attention,
+    merge_conditions, merge_rolls, merge_layout,
 )  # fmt: skip
 
 _AGAIN: Final = 3
@@ -289,14 +289,11 @@ class _Outliner:
         text, form = names.text(flow, same)
         inside: list[Line] = []
         written: dict[int, tuple[str, str]] = {}
-        for place, owner in enumerate(self._owned[id(same[0])] if self._children else ()):
-            if owner not in self._children:
-                continue
-            scopes = [self._children[self._owned[id(each)][place]] for each in same]
-            graphs = list(self._inside(scopes, names, text.partition("(")[0]))
+        for owners in zip(*map(self._owners, same), strict=True) if self._children else ():
+            graphs = list(self._inside([self._children[each] for each in owners], names, text.partition("(")[0]))
             short = [argument for _, argument in graphs if argument is not None]
             texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
-            wider = {**written, owner.position: (texts, forms)}
+            wider = {**written, owners[0].position: (texts, forms)}
             if len(short) == len(graphs) and len(form) < len((both := names.text(flow, same, wider))[1]) < _WIDTH:
                 written, (text, form) = wider, both
             else:
@@ -304,6 +301,11 @@ class _Outliner:
         blocks = same[0].expression.blocks
         nodes = tuple(self._nodes(same))
         return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
+
+    def _owners(self, statement: Statement) -> list[NodeRef]:
+        """The nodes with graphs that a statement shows; arithmetic of sizes may have others."""
+        refs, shown = self._owned[id(statement)], {*statement.expression.nodes}
+        return [ref for ref in refs if ref.position in shown and ref in self._children]
 
     def _inside(
         self, rounds: Sequence[Sequence[Scope]], names: Names, owner: str
