@@ -202,7 +202,9 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
 
 
 def _inferred(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> _Opened:
-    """A model with inferred types; with those that it states, where they cannot be inferred."""
+    """A model with inferred types; with those that it states, where they cannot be inferred or all are stated."""
+    if not dims and opened.index.states_types():
+        return opened
     try:
         return _typed(opened, dims)
     except OnnxJsonError as error:
@@ -230,7 +232,7 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
 
 def _beginning(opened: _Opened) -> list[str]:
     """The outline with which a summary begins, if it is short; that of a big model would take longer than the rest."""
-    if len(opened.index.node_refs) > LARGEST:
+    if len(opened.index.node_refs) > LARGEST and not opened.index.states_types():
         return []
     try:
         lines = [*outline_lines(_outline(opened, {}, is_asked=False))]

@@ -67,7 +67,7 @@ _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Concat", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -164,13 +164,13 @@ class Flow:
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
         alone, as positions and grids are, or only the sizes of their values are used.
         """
-        measured: set[int] = set()
-        for position in reversed(self.order):
+        shapes = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        sizes = {at for at in shapes if operator(self.nodes[at]) in _SIZES}
+        for position in reversed(self.order):  # what only the sizes of are used
             users = {user for name in self.nodes[position].output for user, _ in self.uses.get(name, ())}
-            if all([user >= 0 and (user in measured or operator(self.nodes[user]) in _SIZES) for user in users]):
-                measured.add(position)
-        sized = {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
-        return self.entering | sized | measured
+            if users and users <= sizes:
+                sizes.add(position)
+        return shapes | sizes
 
     @cached_property
     def entering(self) -> set[int]:
@@ -269,6 +269,8 @@ class Flow:
         if name in _NEUTRAL:
             neutral = node.input[1] if len(node.input) == 2 and node.input[1] in self.constants else ""
             return list(self.elements(neutral) or ()) == [_NEUTRAL[name]] and self.dims(neutral) == ()
+        if name == "Concat":
+            return len(node.input) == 1
         if name == "Dropout":
             return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":

@@ -39,12 +39,12 @@ def merge_layout(graph: Units) -> None:
             if graph.uses[units[before].outputs[0]] != 1:
                 break
             chain.insert(0, before)
-        for each in [units[each] for each in chain]:
-            order = order_of(each)
+        for layout in [units[at] for at in chain]:
+            order = order_of(layout)
             if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
                 kept.pop()  # a Transpose to and fro
-            elif each.head:
-                kept.append(each)
+            elif layout.head:
+                kept.append(layout)
         moves = any([each.head == "Transpose" and _moves(flow, each) for each in kept])
         shape = unit.keywords[0][1] if unit.head == "Reshape" else flow.shape_text(unit.outputs[0], ())
         if kept and (len(chain) > 1 or (not moves and shape != "[...]")):
@@ -228,8 +228,33 @@ def merge_rolls(graph: Units) -> None:
         (axis, first, last), (other, before, after) = _kept(end), _kept(start)
         is_roll = first == after and not (last or before) and axis == other == dict(unit.keywords).get("axis")
         if is_roll and end.operands == start.operands:
-            keyword = ("", f"axis {axis} by {-int(first)}")
+            dims, shift = graph.flow.dims(end.operands[0]) or (), -int(first)
+            size = dims[int(axis)] if int(axis) < len(dims) else None
+            shift += size * (-2 * shift > size) if isinstance(size, int) else 0
+            keyword = ("", f"axis {axis} by {shift}")
             graph.merge([*parts, number], Unit((), unit.outputs, "Roll", end.operands, (keyword,), block="Roll"))
+
+
+def merge_rotations(graph: Units) -> None:
+    """Make one block of a rotation of the first numbers of each head, with the others beside the result."""
+    for number, unit in enumerate(graph.units):
+        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
+        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
+            continue
+        rotation, rest = [graph.units[part] for part in parts]
+        first = graph.producer(rotation.operands[0]) if rotation.head == "rope" else -1
+        if first < 0 or graph.uses[rotation.operands[0]] != 1:
+            continue
+        (axis, start, size), kept = _kept(graph.units[first]), _kept(rest)
+        value, last = rest.operands[0], dict(unit.keywords).get("axis", "0")
+        is_part = not start and kept == (axis, size, "") and graph.units[first].operands[0] == value and size.isdigit()
+        if is_part and all([graph.flow.is_last_axis(int(each), [value, *unit.outputs]) for each in (axis, last)]):
+            dims = graph.flow.dims(value) or (None,)
+            keywords = (*rotation.keywords, *[(f"first {size}", "")] * (str(dims[-1]) != size))
+            operands = (value, *rotation.operands[1:])
+            graph.merge(
+                [first, *parts, number], rotation._replace(outputs=unit.outputs, operands=operands, keywords=keywords)
+            )
 
 
 def _kept(unit: Unit) -> tuple[str, str, str]:

@@ -112,7 +112,9 @@ _NORMS: Final = {
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
-_OF_SIZES: Final = frozenset({*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding"})
+_OF_SIZES: Final = frozenset(
+    {*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
+)
 """Operators of which sizes or ranks of values are shown."""
 
 _ONE_AXIS: Final = 13
@@ -276,8 +278,13 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     starts, ends, steps = [["..."] * count if each is None else each for each in (starts, ends, steps)]
     if not count or not len(axes) == len(steps) == len(starts) == len(ends):
         return ""
+    sizes = dict(enumerate(dims := flow.dims(inputs[0]) or ())) | dict(enumerate(dims, -len(dims)))
     kept = [
-        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= LONG else end}" + (f":{step}" if step != 1 else ""))
+        (
+            axis,
+            f"{start or ''}:{'' if end != '...' and (abs(end) >= LONG or (start and end == sizes.get(axis))) else end}"
+            + (f":{step}" if step != 1 else ""),
+        )
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
     return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"

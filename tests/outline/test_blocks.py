@@ -14,6 +14,8 @@ NUMBERS = (
 CENTRED, SCALED = "m = ReduceMean(x, last) c = Sub(x, m)", "g = Mul(d, w) out = Add(g, b)"
 INNER = "c = Mul(p, cubic) s = Add(x, c) t = Mul(s, tanh)"
 ROWS = "r = Reshape(x, rows) p = MatMul(r, k) g = Relu(p)"
+VARIANCE = "s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e)"
+QUICK = "g = Mul(x, cubic) p = Mul(g, x) s = Add(p, one) m = Mul(x, tanh) t = Mul(m, s)"
 MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(e)"
 
 
@@ -27,6 +29,8 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
             "LayerNorm(x)",
         ),
+        (f"{CENTRED} {VARIANCE} i = Reciprocal(r) d = Mul(c, i) {SCALED}", "LayerNorm(x)"),
+        (f"{CENTRED} {VARIANCE} i = Div(c, r) d = Cast<to = 1>(i) {SCALED}", "LayerNorm(x)"),
         ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
         ("d = Mul(x, inverse) e = Erf(d) a = Add(one, e) h = Mul(half, x) out = Mul(h, a)", "Gelu(x)"),
@@ -34,6 +38,7 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"p = Pow(x, three) {INNER} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)",
             "Gelu(x, tanh)",
         ),
+        (f"{QUICK} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)", "Gelu(x, tanh)"),
         ("out = Gelu(x)", "Gelu(x)"),
         ("s = Sigmoid(x) out = Mul(x, s)", "SiLU(x)"),
         ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
@@ -221,6 +226,7 @@ def test_a_slice_shows_what_it_keeps(nodes: str, line: str) -> None:
         ("a = Mul(x, one) g = Div(a, one) out = Relu(g)", "Relu(x)"),
         ("a = Sub(x, one) out = Relu(a)", "Relu(x - 1)"),
         ("a = Add(x, zeros) out = Relu(a)", "Relu(x + 0)"),
+        ("a = Concat<axis = 1>(x) out = Relu(a)", "Relu(x)"),
     ],
 )
 def test_arithmetic_without_effect_is_not_shown(nodes: str, line: str) -> None:
@@ -399,6 +405,10 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
             "Roll(x, axis 1 by 2)",
         ),
         (
+            "a = Slice(x, four, six, at) b = Slice(x, none, four, at) out = Concat<axis = 1>(a, b)",
+            "Roll(x, axis 1 by 2)",
+        ),
+        (
             "a = Slice(x, one, far, at) b = Slice(x, none, back, at) out = Concat<axis = 1>(a, b)",
             "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :-2), axis=1)",
         ),
@@ -414,4 +424,12 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
 )
 def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) -> None:
     weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
+    weights += "int64[1] four = {4}, int64[1] six = {6}, "
     assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
+
+
+def test_layout_of_which_only_the_size_is_used_is_not_shown() -> None:
+    text = "t = Transpose<perm = [0, 2, 1]>(x) s = Shape(t) n = Neg(x) out = Reshape(n, s)"
+    assert lines(text, outputs="float[2,8,6] out") == ["out = Reshape(Neg(x), [2,8,6]): float32[2,8,6]"]
+    shown = lines(text, outputs="float[2,8,6] out, int64[3] s")
+    assert "s = Shape(Transpose(x, perm=[0,2,1])): int64[3]" in shown
