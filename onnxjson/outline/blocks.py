@@ -1,6 +1,6 @@
 """Blocks that the shipped rules describe: norms, activations, rotary embeddings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -156,7 +156,7 @@ def _is_of_positions(flow: Flow, match: Match) -> bool:
 
 _BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
 
-_PROOFS: Final = {
+_PROOFS: Final[dict[str, Callable[[Flow, Match], bool]]] = {
     "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions,
     "GroupNorm": _is_of_groups,
     "CumSum": lambda flow, match: flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"],
