@@ -96,29 +96,26 @@ def _region(graph: Units, rows: str, seen: set[str]) -> tuple[dict[int, None], d
 
     None if anything else uses or computes them. `seen` has the values of rows of all regions, also of those.
     """
-    starts, ends, pending, units = list[int](), list[int](), [rows], graph.units
-    inner: set[str] = set()
+    starts, ends, inner = dict[int, None](), dict[int, None](), set[str]()
+    pending, is_closed = [rows], True
     while pending:
         name = pending.pop()
-        if name in inner:
-            continue
         producer, users = graph.producer(name), graph.users.get(name, [])
-        count = sum([units[user].operands.count(name) for user in users])
-        if name in seen or producer < 0 or count != graph.uses[name]:
-            seen |= inner
-            return None
+        count = sum([graph.units[user].operands.count(name) for user in users])
+        if name in inner or name in seen or producer < 0 or count != graph.uses[name]:
+            is_closed &= name in inner
+            continue
         inner.add(name)
-        others = [user for user in users if units[user].head != "Reshape"]
-        ends += [user for user in users if units[user].head == "Reshape"]
-        starts += [producer] if _is_to_rows(units[producer]) else []
-        for number in (*others, *[producer] * (not _is_to_rows(units[producer]))):
-            operands = _rows_of(graph.flow, units[number])
-            if not operands:
-                seen |= inner
-                return None
-            pending += (*operands, *units[number].outputs[:1])
+        for number in (*users, producer):
+            unit = graph.units[number]
+            if unit.head == "Reshape" and (number != producer or _is_to_rows(unit)):
+                (starts if number == producer else ends)[number] = None
+            else:
+                operands = _rows_of(graph.flow, unit)
+                pending += (*operands, *unit.outputs[: len(operands)])
+                is_closed &= bool(operands) and not any([graph.uses[other] for other in unit.outputs[1:]])
     seen |= inner
-    return dict.fromkeys(starts), dict.fromkeys(ends)
+    return (starts, ends) if is_closed else None
 
 
 def _rows_of(flow: Flow, unit: Unit) -> list[str]:
