@@ -4,7 +4,7 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from math import prod
 from typing import Final
 
@@ -66,28 +66,48 @@ def _is_layout(unit: Unit) -> bool:
 
 def merge_rows(graph: Units) -> None:
     """Leave out each Reshape to the rows of a value and back, where all between them computes each row by itself."""
-    units, seen = graph.units, set[str]()
-    same: dict[str, str] = {}
-    nodes: dict[str, tuple[int, ...]] = {}
-    for unit in units:
+    same: dict[str, tuple[str, int]] = {}
+    seen: set[str] = set()
+    for unit in graph.units:
         if _is_to_rows(unit) and unit.outputs[0] not in seen and (found := _region(graph, unit.outputs[0], seen)):
-            for name, (other, at) in _left_out(graph, *found).items():
-                same[name], nodes[name], graph.changes[at] = other, units[at].nodes, None
-    for number, unit in enumerate(units if same else ()):
+            same.update(_left_out(graph, *found))
+    _leave_out(graph, same)
+
+
+def merge_copies(graph: Units) -> None:
+    """Leave out layout of a value that is the same as another one of it."""
+    first: dict[Hashable, str] = {}
+    same: dict[str, tuple[str, int]] = {}
+    kept = {*graph.flow.outputs, *[name for unit in graph.units for name in unit.captured]}
+    for at, unit in enumerate(graph.units):
+        if unit.head and _is_layout(unit) and unit.outputs[0] not in kept:
+            other = first.setdefault(unit[2:5], unit.outputs[0])
+            if other != unit.outputs[0] and not any(["..." in text for _, text in unit.keywords]):
+                same[unit.outputs[0]] = other, at
+    _leave_out(graph, same)
+
+
+def _leave_out(graph: Units, same: Mapping[str, tuple[str, int]]) -> None:
+    """Leave out units, by the value in whose place another one is; their nodes belong to what is beside them."""
+    nodes = {name: graph.units[at].nodes for name, (_, at) in same.items()}
+    graph.changes.update(dict.fromkeys([at for _, at in same.values()]))
+    for number, unit in enumerate(graph.units if same else ()):
         if graph.changes.get(number, unit) is not None and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
             before = [node for name in unit.operands for node in nodes.pop(name, ())]
             inner = (*before, *unit.nodes, *nodes.pop(unit.outputs[0], ()))
-            names = [tuple([_renamed(same, name) for name in names]) for names in (unit.operands, unit.outputs)]
-            graph.changes[number] = unit._replace(nodes=inner, operands=names[0], outputs=names[1])
+            operands, outputs = [
+                tuple([_renamed(same, each) for each in names]) for names in (unit.operands, unit.outputs)
+            ]
+            graph.changes[number] = unit._replace(nodes=inner, operands=operands, outputs=outputs)
 
 
 def _is_to_rows(unit: Unit) -> bool:
     return unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1
 
 
-def _renamed(same: Mapping[str, str], name: str) -> str:
+def _renamed(same: Mapping[str, tuple[str, int]], name: str) -> str:
     while name in same:
-        name = same[name]
+        name = same[name][0]
     return name
 
 

@@ -162,6 +162,16 @@ def test_concats_and_slices_in_each_other_are_one(nodes: str, line: str) -> None
     assert found == [f"out = {line}"]
 
 
+def test_layout_of_a_value_is_shown_once() -> None:
+    text = "a = Transpose(x) b = Transpose(x) c = Transpose<perm = [1, 0, 2]>(x) d = Relu(a) e = Tanh(b) f = Erf(c) "
+    found = outline(f"{text} out = Sum(d, e, f)").lines[1:]
+    assert [line.text for line in found] == [
+        "h = Transpose(x)",
+        "out = Sum(Relu(h), Tanh(h), Erf(Transpose(x, perm=[1,0,2]))): float32[2,6,8]",
+    ]
+    assert sorted([len(line.nodes) for line in found]) == [1, 6]
+
+
 def test_a_padding_of_zeros_that_is_computed_from_constants_is_not_shown() -> None:
     text = "m = Mod(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
     text += " a = Pad(x, p) out = Relu(a)"
