@@ -1,5 +1,7 @@
 """Small integers that exporters compute from constants, such as the padding of each axis; nothing else is computed."""
 
+from collections.abc import Callable
+from operator import add, mod, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.model.document import Node
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
 _MOST: Final = 64
 """Elements up to which integers are computed."""
+
+_ARITHMETIC: Final[dict[str, Callable[..., "NDArray[Any]"]]] = {"Add": add, "Mod": mod, "Mul": mul, "Sub": sub}
 
 _STEPS: Final = 16
 """Nodes in a row that are followed."""
@@ -51,6 +55,14 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
+    if kind in _ARITHMETIC and len(rest) == 1 and not any([each.i for each in node.attribute]):
+        return _ARITHMETIC[kind](first, rest[0])
+    if kind == "Shape" and not given:
+        return numpy.array(first.shape)
+    if kind == "Gather" and rest and not any([each.i for each in node.attribute]):
+        return first.take(rest[0], 0)
+    if kind == "Unsqueeze" and first.size == 1 and rest:
+        return first.reshape([1] * (first.ndim + rest[0].size))
     if kind == "Concat":
         return numpy.concatenate(arrays, int(given["axis"].i or 0))
     if kind == "ConstantOfShape" and first.prod() <= _MOST:
