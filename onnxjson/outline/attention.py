@@ -367,6 +367,8 @@ class _Attention:
             ]
         self._keywords += query.marks
         self._keywords += [self._bound] if self._bound is not None else []
+        if self._bound is not None and self._bound[0] == "softcap":  # which divides the scores by itself
+            self._scale *= float(self._bound[1])
         size = size or (query.sizes[3] if query.sizes else "")
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf
         if math.isnan(self._scale):

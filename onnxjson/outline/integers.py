@@ -1,4 +1,6 @@
-"""Small integers that exporters compute from constants, such as the padding of each axis; nothing else is computed."""
+"""Small integers that exporters compute from constants and known sizes, such as the padding of each axis, or the parts
+of a value; nothing else is computed.
+"""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +20,7 @@ _STEPS: Final = 16
 
 
 def integers(flow: Flow, name: str) -> list[int] | None:
-    """Return the elements of a value of integers that is computed from constants by moving them; None for others."""
+    """Return the elements of a value of integers that is computed from constants and known sizes; None for others."""
     if (elements := flow.elements(name)) is not None:  # without numpy, whose import takes 0.1 s
         return list(elements) if all([type(each) is int for each in elements]) else None
     try:
@@ -35,9 +37,12 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
     if elements is not None and dims is not None:
         return numpy.array(elements).reshape([int(each or 0) for each in dims])
     position = flow.producer(name)
-    if position < 0 or not steps or position not in flow.constant_nodes:
+    if position < 0 or not steps or position not in flow.silent:
         return None
     node = flow.nodes[position]
+    if operator(node) == "Shape" and not node.attribute:
+        sizes = flow.dims(node.input[0]) or (None,)
+        return numpy.array(sizes) if all([isinstance(size, int) for size in sizes]) else None
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]
     known = [each for each in inputs if each is not None and each.size <= _MOST]
     return _moved(node, known) if len(known) == len(inputs) > 0 else None
@@ -51,6 +56,13 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
+    if kind in ("Squeeze", "Unsqueeze") and first.size == 1:
+        return first.reshape(-1)
+    if kind == "Gather":
+        return first.take(rest[0], int(given["axis"].i or 0) if "axis" in given else 0)
+    if kind in ("Add", "Div", "Mul", "Sub"):
+        named = {"Add": numpy.add, "Div": numpy.floor_divide, "Mul": numpy.multiply, "Sub": numpy.subtract}
+        return numpy.asarray(named[kind](first, rest[0]))
     if kind == "Concat":
         return numpy.concatenate(arrays, int(given["axis"].i or 0))
     if kind == "ConstantOfShape" and first.prod() <= _MOST:

@@ -92,11 +92,20 @@ class Units:
     def ordered(self) -> list[Unit]:
         """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
 
-        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
-        comes before the first layer. Units that lead to no output follow.
+        Of the values that a unit consumes, those with most uses come first: what all layers share comes before the
+        first layer. So do conditions that several units use, as masks are. Units that lead to no output follow.
         """
         starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
-        return [self.units[number] for number in depth_first(starts, self._sources)]
+        order = depth_first(starts, self._sources)
+        shared = {at for at, unit in enumerate(self.units) if any([self.uses[name] > 1 for name in unit.outputs])}
+        if conditions := [at for at in order if at in shared and self.units[at].head in _CONDITIONS]:
+            light = {-1}  # what depends on no block
+            for at in order:
+                light |= {at} if not self.units[at].block and light.issuperset(self._sources(at)) else set()
+            early = {*depth_first([at for at in conditions if at in light], self._sources)}
+            first = next((place for place, at in enumerate(order) if at in shared and at not in light), -1)
+            order[first + 1 :] = sorted(order[first + 1 :], key=lambda at: at not in early)
+        return [self.units[at] for at in order]
 
     def _sources(self, number: int) -> list[int]:
         unit = self.units[number]
@@ -106,6 +115,7 @@ class Units:
         return [self.producers.get(name, -1) for name in names]
 
 
+_CONDITIONS: Final = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 _OF_WINDOWS: Final = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}
 _NORMS: Final = {
@@ -269,7 +279,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     """
     if any([name and not flow.is_operand(name) for name in inputs[1:]]):
         return ""
-    numbers = [list(each) if (each := flow.elements(name)) is not None else None for name in inputs[1:]]
+    numbers = [integers(flow, name) for name in inputs[1:]]
     starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
     count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
     axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
