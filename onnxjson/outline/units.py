@@ -93,17 +93,22 @@ class Units:
         """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
 
         Of the values that a unit consumes, those with most uses come first: what all layers share comes before the
-        first layer. So do conditions that several units use, as masks are. Units that lead to no output follow.
+        first layer. So do conditions that several units use, as masks are, and the value that most units use, as the
+        layers of a decoder use that of the encoder. Units that lead to no output follow.
         """
         starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
         order = depth_first(starts, self._sources)
-        shared = {at for at, unit in enumerate(self.units) if any([self.uses[name] > 1 for name in unit.outputs])}
-        if conditions := [at for at in order if at in shared and self.units[at].head in _CONDITIONS]:
-            light = {-1}  # what depends on no block
-            for at in order:
-                light |= {at} if not self.units[at].block and light.issuperset(self._sources(at)) else set()
-            early = {*depth_first([at for at in conditions if at in light], self._sources)}
-            first = next((place for place, at in enumerate(order) if at in shared and at not in light), -1)
+        uses = [max([self.uses[name] for name in unit.outputs], default=0) for unit in self.units]
+        light = {-1}  # what depends on no block
+        for at in order:
+            light |= {at} if not self.units[at].block and light.issuperset(self._sources(at)) else set()
+        most = sorted([at for at in order if at not in light], key=uses.__getitem__)[-2:]
+        if most and uses[most[-1]] > max(2, uses[most[0]] * (len(most) > 1)):
+            early = {*depth_first(most[-1:], self._sources)}
+            order.sort(key=lambda at: at not in early)
+        if masks := [at for at in order if at in light and uses[at] > 1 and self.units[at].head in _CONDITIONS]:
+            early = {*depth_first(masks, self._sources)}
+            first = next((place for place, at in enumerate(order) if uses[at] > 1 and at not in light), -1)
             order[first + 1 :] = sorted(order[first + 1 :], key=lambda at: at not in early)
         return [self.units[at] for at in order]
 
