@@ -23,7 +23,6 @@ from onnxjson.outline.heads import (
     split_axis,
     to_join,
 )
-from onnxjson.outline.rows import is_matrix
 from onnxjson.outline.scales import scaled
 from onnxjson.outline.units import Unit, Units, called
 
@@ -324,10 +323,6 @@ class _Attention:
             way.source = value
             way.marks = units[number].keywords
             way.inside.append(number)
-            rows = self._before(value, values.count(value))
-            if rows >= 0 and is_matrix(graph, units[rows]):
-                way.inside.append(rows)
-                way.source = units[rows].operands[0]
         return ways
 
     def _is_joined(self, ways: Sequence[Way], merge: Sequence[int], wide: str) -> bool:

@@ -22,14 +22,18 @@ _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 def merge_convolutions(graph: Units) -> None:
     """Make one block of each convolution and what follows it alone: BatchNorms, sums, products, one activation.
 
-    And of each product with weights and its bias.
+    And of each product with weights, its bias and its factors.
     """
     flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
         if unit.block == "Linear":
-            follower = graph.only_user(unit.outputs[0])
-            if follower >= 0 and _is_bias(flow, unit, units[follower]):
-                graph.merge([number, follower], unit._replace(outputs=units[follower].outputs))
+            product = [number]
+            while (follower := graph.only_user(units[product[-1]].outputs[0])) >= 0:
+                if not _is_of_columns(flow, unit, units[follower]):
+                    break
+                product.append(follower)
+            if product[1:]:
+                graph.merge(product, unit._replace(outputs=units[product[-1]].outputs))
             continue
         if unit.head not in _CONVOLUTIONS:
             continue
@@ -61,10 +65,10 @@ def merge_convolutions(graph: Units) -> None:
             graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
-def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each column of a product with weights."""
+def _is_of_columns(flow: Flow, product: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each column of a product with weights, or multiplies it, as weights can do."""
     columns = (flow.dims(product.operands[1]) or (None,))[-1]
-    return follower.head == "+" and any([flow.is_row(name, columns) for name in follower.operands])
+    return follower.head in ("+", "*") and any([flow.is_row(name, columns) for name in follower.operands])
 
 
 def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:

@@ -164,7 +164,8 @@ def _operand(flow: Flow, unit: Unit, name: str) -> Expression:
     if not flow.is_operand(name):
         return _leaf(Ref(name))
     if flow.is_weight(name):
-        return _leaf(_constant(flow, name, unit.nodes[-1] if unit.head in ("@", "Embedding") else -1))
+        users = [at for at in unit.nodes if name in flow.nodes[at].input] or [unit.nodes[-1]]
+        return _leaf(_constant(flow, name, users[0] if unit.head in ("@", "Embedding") else -1))
     return _leaf(Detail("sizes(...)" if flow.producer(name) not in flow.entering else "[...]"))
 
 

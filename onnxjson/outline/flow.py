@@ -18,12 +18,13 @@ from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 
 SHAPE_INPUTS: Final = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
-    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "HammingWindow": (0,),
-    "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "ReduceL1": (1,),
-    "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,), "ReduceMean": (1,),
-    "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,), "Reshape": (1,),
-    "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Squeeze": (1,), "STFT": (1, 3),
-    "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,), "DFT": (1, 2), "CumSum": (1,),
+    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "GatherND": (1,),
+    "HammingWindow": (0,), "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
+    "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,),
+    "ReduceMean": (1,), "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,),
+    "Reshape": (1,), "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,),
+    "Squeeze": (1,), "STFT": (1, 3), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
+    "DFT": (1, 2), "CumSum": (1,),
 }  # fmt: skip
 """Inputs of operators that are shapes, sizes, axes, indices, starts, ends, steps or repeats."""
 
@@ -41,6 +42,8 @@ _ARITHMETIC: Final = frozenset(
 
 _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 """Operators that compute positions, grids and masks from sizes alone."""
+
+_SIZES: Final = ("Shape", "Size")
 
 _TABLE: Final = 64
 """Elements above which a constant that is looked up is an embedding."""
@@ -115,10 +118,10 @@ class Flow:
 
     @cached_property
     def uses(self) -> dict[str, list[tuple[int, int]]]:
-        """For each value the nodes that consume it, with the position of the input; -1 for outputs of the graph."""
+        """For each value the nodes in `order` that consume it, with the input; -1 for outputs of the graph."""
         uses: dict[str, list[tuple[int, int]]] = {}
-        for position, names in enumerate(self.consumed):
-            for slot, name in enumerate(names):
+        for position in sorted(self.order):
+            for slot, name in enumerate(self.consumed[position]):
                 if name:
                     uses.setdefault(name, []).append((position, slot))
         for slot, name in enumerate(self.outputs):
@@ -148,29 +151,26 @@ class Flow:
     def order(self) -> list[int]:
         """The nodes, each after those that it consumes from, depth first from the outputs; independent of names.
 
-        Nodes that lead to no output follow in their order.
+        Nodes that lead to no output are left out.
         """
-        used = self.uses.keys()
-        unused = [at for at, node in enumerate(self.nodes) if used.isdisjoint(node.output)]
         producers = self.producers
         sources = [[producers[name] for name in names if name in producers] for names in self.consumed]
-        starts = [*map(self.producer, self.outputs), *unused, *range(len(self.nodes))]
-        return depth_first(starts, sources.__getitem__)
+        return depth_first(map(self.producer, self.outputs), sources.__getitem__)
 
     @cached_property
     def shape_nodes(self) -> set[int]:
         """The nodes of arithmetic of shapes, which the lines that consume their values show as one operand.
 
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
-        alone, as positions and grids are.
+        alone, as positions and grids are, or only the sizes of their values are used.
         """
-        silent = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
-        for position in reversed(self.order):  # layout of which only the sizes are used
+        shapes = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        sizes = {at for at in shapes if operator(self.nodes[at]) in _SIZES}
+        for position in reversed(self.order):  # what only the sizes of are used
             users = {user for name in self.nodes[position].output for user, _ in self.uses.get(name, ())}
-            kinds = {operator(self.nodes[user]) for user in users} if users <= silent else {""}
-            if operator(self.nodes[position]) in _ARITHMETIC and users and kinds <= {"Shape", "Size"}:
-                silent.add(position)
-        return silent
+            if users and users <= sizes:
+                sizes.add(position)
+        return shapes | sizes
 
     @cached_property
     def entering(self) -> set[int]:
@@ -195,7 +195,7 @@ class Flow:
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
-            if name in ("Shape", "Size") or (
+            if name in _SIZES or (
                 name in _OF_SIZES
                 and position not in self.constant_nodes
                 and all([not each or each in values or each in self.constants for each in self.consumed[position]])

@@ -26,9 +26,12 @@ _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_quantized, merge_convolutions, merge_excitations, merge_rotations, merge_attention, merge_conditions,
-    merge_rolls, merge_rows, merge_layout,
+    merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_rotations, merge_attention,
+    merge_conditions, merge_rolls, merge_layout,
 )  # fmt: skip
+
+_AGAIN: Final = 3
+"""Lines of a graph that are written again."""
 
 _INPUTS: Final = 8
 """Inputs or outputs of a graph that are listed."""
@@ -123,6 +126,8 @@ class _Outliner:
                 self._children.setdefault(scope.owner, []).append(scope)
         self._owned: dict[int, list[NodeRef]] = {}
         """By the identity of a statement, its nodes in their order."""
+        self._said: dict[Hashable, tuple[str, list[str]]] = {}
+        """By a graph in a node, and the names around it, the line of the node and the names that it uses."""
         self._period = 0
         """How many places later they are each time that the statement comes again."""
         self._renamings: dict[Scope, dict[str, str]] = {}
@@ -144,15 +149,15 @@ class _Outliner:
 
     def lengthen(self, short: Shortened, index: Index) -> bool:
         """Make the lines of a short model those of the whole one; return whether they follow."""
-        (scope,), (whole,) = self._index.scopes, index.scopes
+        (short_scope,), (scope,) = self._index.scopes, index.scopes
         owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
-        longer = lengthened(short, whole.graph.node, self._items[scope], owned)
+        longer = lengthened(short, scope.graph.node, self._items[short_scope], owned)
         if longer is not None:
             items, owned = longer
-            self._owned = {key: [NodeRef(whole, at) for at in positions] for key, positions in owned.items()}
-            self._index, self._items, self._period = index, {whole: items}, short.period
-            equal, self._flows = self._flows[scope].equal, {whole: Flow(whole)}
-            self._flows[whole].equal = equal
+            self._owned = {key: [NodeRef(scope, at) for at in positions] for key, positions in owned.items()}
+            self._index, self._items, self._period = index, {scope: items}, short.period
+            equal, self._flows = self._flows[short_scope].equal, {scope: Flow(scope)}
+            self._flows[scope].equal = equal
         return longer is not None
 
     def lines(self) -> Iterator[Line]:
@@ -285,7 +290,7 @@ class _Outliner:
         inside: list[Line] = []
         written: dict[int, tuple[str, str]] = {}
         for owners in zip(*map(self._owners, same), strict=True) if self._children else ():
-            graphs = list(self._inside([self._children[each] for each in owners], names))
+            graphs = list(self._inside([self._children[each] for each in owners], names, text.partition("(")[0]))
             short = [argument for _, argument in graphs if argument is not None]
             texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
             wider = {**written, owners[0].position: (texts, forms)}
@@ -302,7 +307,9 @@ class _Outliner:
         refs, shown = self._owned[id(statement)], {*statement.expression.nodes}
         return [ref for ref in refs if ref.position in shown and ref in self._children]
 
-    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[tuple[Line, tuple[str, str] | None]]:
+    def _inside(
+        self, rounds: Sequence[Sequence[Scope]], names: Names, owner: str
+    ) -> Iterator[tuple[Line, tuple[str, str] | None]]:
         """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once.
 
         Each with text and form of the graph as an argument, such as ``then=Squeeze(x, 0)``, if its outputs are single
@@ -319,7 +326,15 @@ class _Outliner:
             lines = tuple(self._graphs(scopes, inner))
             outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
-            line = Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            key = self._keys[scopes[0]]
+            outer = [names.of(name) for name in key.outer]
+            where, before = self._said.setdefault((names, len(scopes), key.key), (owner, outer))
+            if len(scopes) == 1 and where != owner and len(lines) > _AGAIN:
+                others = ", ".join(
+                    [f"{one} for {other}" for one, other in zip(outer, before, strict=True) if one != other]
+                )
+                results, lines = f" as in {where}(...)" + (f", with {others}" if others else ""), ()
+            line = Line(title + results + ":" * bool(lines), tuple(self._with_inner(refs)), "graph", lines=lines)
             yield line, self._argument(line, scopes[0], outputs) if len(equal) == 1 else None
 
     def _argument(self, line: Line, scope: Scope, outputs: Sequence[str]) -> tuple[str, str] | None:

@@ -4,19 +4,22 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 """
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from onnxjson.outline.flow import operator
+from onnxjson.outline.flow import Flow
+from onnxjson.outline.heads import order_of
 from onnxjson.outline.units import Unit, Units
 
 _ROW_WISE: Final = frozenset(
-    {"Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm", "Relu", "SiLU", "Sigmoid", "Tanh"}
-)
+    [
+        "", "Cast", "DoubleGelu", "Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm",
+        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh", "q8",
+    ]
+)  # fmt: skip
 """Blocks and operators that compute each row by itself."""
 
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
-_CHAIN: Final = 3
-"""Layout operators that are shown as one Rearrange."""
 
 
 def merge_layout(graph: Units) -> None:
@@ -26,16 +29,22 @@ def merge_layout(graph: Units) -> None:
         follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
         if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
             continue
-        chain = [number]
+        chain, kept = [number], list[Unit]()
         while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
             if graph.uses[units[before].outputs[0]] != 1:
                 break
             chain.insert(0, before)
-        moves = any([units[each].head == "Transpose" for each in chain])
-        if len(chain) >= (_CHAIN if moves else 2):
+        for each in [units[each] for each in chain]:
+            order = order_of(each)
+            if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
+                kept.pop()  # a Transpose to and fro
+            else:
+                kept.append(each)
+        if len(chain) > 1 and kept:
+            moves = any([each.head == "Transpose" for each in kept])
             shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
-            head, operands = "Rearrange" if moves else "Reshape", units[chain[0]].operands
-            graph.merge(chain, Unit((), unit.outputs, head, operands, (shape,)))
+            merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
+            graph.merge(chain, merged._replace(operands=units[chain[0]].operands, outputs=unit.outputs))
 
 
 def _is_layout(unit: Unit) -> bool:
@@ -43,35 +52,110 @@ def _is_layout(unit: Unit) -> bool:
 
 
 def merge_rows(graph: Units) -> None:
-    """Leave out each Reshape to rows and back around products with weights."""
-    units = graph.units
+    """Leave out each Reshape to the rows of a value and back, where all between them computes each row by itself."""
+    flow, units = graph.flow, graph.units
+    regions: dict[str, int] = {}
+    """By value, the region of all that is computed from the same rows; one that joined another leads to that."""
+    leads: list[int] = []
+    starts: list[list[int]] = []
+    ends: list[list[int]] = []
+    broken: list[int] = []
+
+    def region(number: int) -> int:
+        while leads[number] != number:
+            leads[number] = number = leads[leads[number]]
+        return number
+
     for number, unit in enumerate(units):
-        if unit.head == "Reshape" and (chain := _chain(graph, unit)):
-            first, last = chain[-1], chain[0]
-            before = graph.producer(units[first].operands[0])
-            start = graph.changes.get(first) or units[first]
-            if units[before].head == "Reshape":
-                graph.merge([before, first], start._replace(operands=(units[before].operands[0], *start.operands[1:])))
-            end = graph.changes.get(last) or units[last]
-            graph.merge([number, last], end._replace(outputs=unit.outputs))
+        inner = [region(regions[name]) for name in (*unit.operands, *unit.captured) if name in regions]
+        if unit.head == "Reshape" and inner:
+            ends[inner[0]].append(number)
+        elif unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1:
+            regions[unit.outputs[0]] = len(leads)
+            leads.append(len(leads))
+            starts.append([number])
+            ends.append([])
+        elif inner:
+            for other in {*inner} - {inner[0]}:
+                leads[other] = inner[0]
+                starts[inner[0]] += starts[other]
+                ends[inner[0]] += ends[other]
+            if _is_row_wise(flow, unit, regions):
+                regions[unit.outputs[0]] = inner[0]
+            else:
+                broken.append(inner[0])
+    broken += [regions[name] for name in flow.outputs if name in regions]
+    same: dict[str, str] = {}
+    nodes: dict[str, tuple[int, ...]] = {}
+    for number in {*map(region, leads)} - {*map(region, broken)}:
+        for name, other, at in _left_out(graph, starts[number], ends[number]):
+            same[name], nodes[name], graph.changes[at] = other, units[at].nodes, None
+    for number, unit in enumerate(units if same else ()):
+        if number not in graph.changes and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
+            before = [node for name in unit.operands for node in nodes.pop(name, ())]
+            after = nodes.pop(unit.outputs[0], ())
+            operands, outputs = [
+                tuple([_renamed(same, each) for each in names]) for names in (unit.operands, unit.outputs)
+            ]
+            graph.changes[number] = unit._replace(
+                nodes=(*before, *unit.nodes, *after), operands=operands, outputs=outputs
+            )
 
 
-def _chain(graph: Units, reshape: Unit) -> list[int]:
-    """The units between a Reshape to rows, or an attention, and one back, with a product; the last one first."""
-    chain: list[int] = []
-    name, has_product = reshape.operands[0], False
-    while (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
-        unit = graph.units[number]
-        if is_matrix(graph, unit) or unit.block == "Attention":
-            return chain if has_product and _is_back(graph, unit, reshape) else []
-        if (unit.block != "Linear" and unit.head not in _ROW_WISE) or any(
-            [key[:2] == "ax" for key, _ in unit.keywords]
-        ):
-            return []
-        has_product |= unit.block == "Linear"
-        chain.append(number)
-        name = unit.operands[0]
-    return []
+def _renamed(same: Mapping[str, str], name: str) -> str:
+    while name in same:
+        name = same[name]
+    return name
+
+
+def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[str, str, int]]:
+    """Return the Reshapes of a region that are left out, each after a value and the one that is in its place."""
+    units, flow = graph.units, graph.flow
+    axes: dict[int, list[str]] = {}
+    known: list[list[str]] = []
+    for number in (*starts, *ends):
+        unit = units[number]
+        sizes = [flow.shape_text(unit.operands[0], ()), unit.keywords[0][1]]
+        rows, outer = [text.strip("[]").split(",") for text in (sizes if number in ends else sizes[::-1])]
+        axes[number] = outer[:-1] if len(outer) > 2 and rows[-1] in (outer[-1], "...") else []
+        known += [axes[number]] if rows[-1] == outer[-1] else []
+    # Those without an axis for heads.
+    usual = min(filter(None, known), key=lambda each: (len(each), -known.count(each)), default=[])
+    counts = {count for number in starts if (count := units[number].keywords[0][1].strip("[").split(",")[0]).isdigit()}
+    if not usual or len(counts) > 1:
+        return []
+    left_out: dict[str, tuple[str, int]] = {}
+    results = {units[number].outputs[0] for number in starts}
+    for number in (*starts, *ends):
+        before, after = units[number].operands[0], units[number].outputs[0]
+        is_alike = _are_alike(axes[number], usual)
+        if is_alike and number in starts:
+            left_out[after] = before, number
+        elif number in starts:
+            columns = units[number].keywords[0][1].rpartition(",")[2]
+            graph.changes[number] = units[number]._replace(keywords=(("", f"[{','.join(usual)},{columns}"),))
+        elif is_alike and before not in results and before not in left_out:
+            left_out[before] = after, number
+        elif is_alike and before in left_out and after not in flow.outputs:
+            left_out[after] = before, number
+    return [(name, *other) for name, other in left_out.items()]
+
+
+def _is_row_wise(flow: Flow, unit: Unit, regions: Collection[str]) -> bool:
+    """Whether a unit computes each row of the values of some regions by itself."""
+    others = [name for name in unit.operands if name not in regions]
+    ranks = [len(flow.dims(name) or (0, 0)) if flow.is_weight(name) else 2 for name in others]
+    if unit.block == "Linear":
+        return others == [*unit.operands[1:]] and ranks == [2]
+    if unit.is_infix:
+        return unit.head != "@" and max(ranks, default=0) < 2
+    return unit.head in _ROW_WISE and not others and not any([key[:2] == "ax" for key, _ in unit.keywords])
+
+
+def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
+    """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
+    unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
+    return len(one) == len(two) > 0 and len(unknown) < 2 and all(["..." in pair for pair in unknown])
 
 
 def merge_rolls(graph: Units) -> None:
@@ -118,27 +202,3 @@ def _kept(unit: Unit) -> tuple[str, str, str]:
     text = unit.keywords[0][1] if unit.head == "Slice" and len(unit.keywords) == 1 else ""
     kept = re.fullmatch(r"axis (-?\d+) (-?\d*):(-?\d*)", text)
     return (kept[1], kept[2], kept[3]) if kept else ("", "", "")
-
-
-def is_matrix(graph: Units, unit: Unit) -> bool:
-    """Whether a unit is a Reshape to the rows of a value, which has the same last axis."""
-    dims = graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None
-    sizes = unit.keywords[0][1].strip("[]").split(",") if dims else []
-    return len(sizes) == 2 and bool(dims) and sizes[1] == str((dims or ("",))[-1])
-
-
-def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
-    """Whether a Reshape of rows gives them the axes that they had before."""
-    if start.block == "Attention":  # its heads have been joined; one head may be where it was split
-        name = graph.flow.nodes[start.nodes[-1]].input[0]
-        is_moved = operator(graph.flow.nodes[graph.flow.producer(name)]) == "Transpose"
-        before = tuple([each for at, each in enumerate(graph.flow.dims(name) or ()) if at != (2 if is_moved else 1)])
-    else:
-        before = graph.flow.dims(start.operands[0]) or ()
-    after = reshape.keywords[0][1].strip("[]").split(",")
-    columns = (graph.flow.dims(reshape.operands[0]) or (None,))[-1]
-    sizes = [(str(one or "..."), two) for one, two in zip((*before[:-1], columns), after, strict=False)]
-    unknown = [pair for pair in sizes if "..." in pair]
-    # One unknown size follows from the others.
-    is_alike = all([one == two for one, two in sizes if "..." not in (one, two)])
-    return is_alike and len(before) == len(after) > 2 and len(unknown) - (columns is None) <= 1

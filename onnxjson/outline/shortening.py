@@ -6,6 +6,7 @@ from. Where anything cannot be carried over, the whole graph is outlined.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -28,6 +29,9 @@ _EDGE: Final = 2
 
 _PERIOD: Final = 2_000
 """Nodes of the longest round."""
+
+_TRIED: Final = 4
+"""Lengths of rounds that are tried at one place: of layers that take turns, the shortest is not one."""
 
 Owned: TypeAlias = dict[int, list[int]]
 """By the identity of a statement, the positions of its nodes."""
@@ -54,7 +58,7 @@ def shortened(index: Index) -> Shortened | None:
     numbers = [kinds.setdefault((node.op_type, node.domain, node.attribute), len(kinds)) for node in flow.nodes]
     for part in (2, 4, 1):
         at = len(numbers) * part // 6
-        for period in _periods(numbers, at):
+        for period in islice(_periods(numbers, at), _TRIED):
             if (found := _without_rounds(index.model, flow, numbers, at, period)) is not None:
                 return found
     return None
@@ -199,15 +203,16 @@ class _Lengthening:
     def item(self, item: Item) -> Item:
         """Return a line with the names of the whole graph, a repeat with all of its rounds."""
         positions = [at for at in self._positions([item]) if at >= self._start]
+        consumed, produced = values_of([item])
+        outer = {*consumed}.difference(produced)
+        sources = [self._producers.get(name, -1) for name in outer]
         if max(positions, default=0) < self._start + _EDGE * self._period:
-            if not self._inner.isdisjoint(values_of([item])[0]):
-                raise LookupError(item)
-            return self._placed([item], 0)[0]
-        if min(positions) >= self._early.stop:
-            if any([at in self._early for at in map(self._producers.get, values_of([item])[0])]):
-                raise LookupError(item)
-            return self._placed([item], self._offset)[0]
-        if isinstance(item, Repeat):
+            if outer.isdisjoint(self._inner):
+                return self._placed([item], 0)[0]
+        elif min(positions) >= self._early.stop:
+            if not any([at in self._early for at in sources]):
+                return self._placed([item], self._offset)[0]
+        elif isinstance(item, Repeat) and max(sources, default=0) < self._start:
             return self._repeat(item)
         raise LookupError(item)
 
@@ -217,12 +222,10 @@ class _Lengthening:
     def _repeat(self, repeat: Repeat) -> Repeat:
         """A repeat with the rounds left out, which are those after the first ones once more."""
         rounds = repeat.rounds
-        consumed, produced = values_of([repeat])
-        if any([self._producers.get(name, -1) >= self._start for name in {*consumed}.difference(produced)]):
-            raise LookupError(repeat)
         for size in range(1, len(rounds) // 3 + 1):  # rounds of lines in a round of nodes
             one, other = [rounds[first : first + size] for first in (size, 2 * size)]
-            if all(map(self._is_next, one, other)):
+            begins = max([at for each in rounds[: 2 * size] for at in self._positions(each)]) < self._early.stop
+            if begins and all(map(self._is_next, one, other)):
                 first = [tuple(self._placed(each, 0)) for each in rounds[:size]]
                 next_ones = [tuple(self._placed(each, 0)) for each in one] * self._left_out
                 rest = [tuple(self._placed(each, self._offset)) for each in rounds[size:]]
@@ -235,8 +238,9 @@ class _Lengthening:
         if [at + self._period for at in positions] != self._positions(others):
             return False
         names = self._names(positions, self._period, self._short_nodes)
+        inner = {name: other for name, other in names.items() if name in self._inner}
         pairs = zip(values_of(items), values_of(others), strict=True)
-        return all([[names.get(name, name) for name in values] == later for values, later in pairs])
+        return all([[inner.get(name, name) for name in values] == later for values, later in pairs])
 
     def _names(self, positions: Sequence[int], offset: int, nodes: Sequence[Node]) -> dict[str, str]:
         """The names that the values and constants of nodes have so many places later."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from onnxjson.model.constants import find_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
@@ -343,8 +342,8 @@ def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, 
     """
     given = {each.name or "": each for each in node.attribute}
     ints = {name: each.ints or () for name, each in given.items()}
-    weight = find_constant(flow.scope, node.input[1]) if len(node.input) > 1 else None
-    dims = () if weight is None or weight.tensor is None else weight.tensor.dims
+    sizes = flow.dims(node.input[1]) or () if len(node.input) > 1 and flow.is_weight(node.input[1]) else ()
+    dims = [each for each in sizes if isinstance(each, int)]
     kernel = tuple(ints.get("kernel_shape") or dims[2:])
     channels = 0 if not dims else dims[0] if node.op_type != "ConvTranspose" else dims[1] * _int(given, "group", 1)
     keywords = [("", "x".join(map(str, kernel)))] if kernel else []

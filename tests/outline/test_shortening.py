@@ -13,7 +13,7 @@ from tests.outline.written import model
 
 WEIGHTS = K + ", float[8] z = ., float zero = {0}, float half = {0.5}"
 ROUNDS = 24
-SEEDS = 5000
+SEEDS = 40
 
 
 def shown(outline: Outline) -> list[object]:
