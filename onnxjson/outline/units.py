@@ -98,9 +98,10 @@ class Units:
         starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
         order = depth_first(starts, self._sources)
         uses = [max([self.uses[name] for name in unit.outputs], default=0) for unit in self.units]
-        light = {-1}  # what depends on no block
+        light = {-1}  # what depends on no weights
         for at in order:
-            light |= {at} if not self.units[at].block and light.issuperset(self._sources(at)) else set()
+            is_light = self.units[at].block not in _HEAVY and light.issuperset(self._sources(at))
+            light |= {at} if is_light else set()
         most = sorted([at for at in order if at not in light], key=uses.__getitem__)[-2:]
         if most and uses[most[-1]] > max(2, uses[most[0]] * (len(most) > 1)):
             early = {*depth_first(most[-1:], self._sources)}
@@ -127,6 +128,7 @@ _NORMS: Final = {
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
+_HEAVY: Final = frozenset({*_NORMS.values(), "Attention", "Conv", "ConvTranspose", "Embedding", "Linear"})
 _OF_SIZES: Final = frozenset(
     {*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
 )
