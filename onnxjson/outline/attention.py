@@ -151,6 +151,9 @@ class _Attention:
                 self.last = number
             elif not (is_layout(unit) if values else _keeps_scores(self._graph, unit)):
                 break
+            is_turned = any([order_of(self._graph.units[each]) for each in merge])
+            if values and unit.head == "Reshape" and not is_turned and not _keeps_rows(self._graph, unit):
+                break  # heads are beside each other only after a Transpose
             if values and number != self.last:
                 merge.append(number)
             else:
@@ -250,7 +253,7 @@ class _Attention:
                 way.orders.append(TURNS[0])
                 way.inside += turn[:-1]
                 number, unit = turn[-1], self._graph.units[turn[-1]]
-            elif is_layout(unit) and not self._breaks_rows(unit):
+            elif is_layout(unit) and not self._breaks_rows(unit, way.orders):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
@@ -264,10 +267,10 @@ class _Attention:
             way.source = unit.operands[0] if factor is None else factor[0]
         return way
 
-    def _breaks_rows(self, unit: Unit) -> bool:
+    def _breaks_rows(self, unit: Unit, orders: Sequence[tuple[int, ...]]) -> bool:
         """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
-        axes = len(self._graph.flow.dims(unit.operands[0]) or ())
-        return unit.head == "Reshape" and axes > 3 and not _keeps_rows(self._graph, unit)
+        is_single = len(self._graph.flow.dims(unit.operands[0]) or ()) > 3 or all([each in TURNS for each in orders])
+        return unit.head == "Reshape" and is_single and not _keeps_rows(self._graph, unit)
 
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""

@@ -314,3 +314,12 @@ def test_queries_may_be_constants() -> None:
     text = "kt = Transpose<perm = [0, 2, 1]>(x) s = MatMul(latents, kt) p = Softmax(s) out = MatMul(p, x)"
     found = lines(text, "float[1,3,8] latents = .", outputs="float[2,3,8] out")
     assert found == ["out = Attention(latents, x, scale=1): float32[2,3,8]"]
+
+
+def test_a_reshape_that_mixes_rows_before_heads_are_joined_is_shown() -> None:
+    join = JOIN.replace("o4 = Transpose<perm = [0, 2, 1, 3]>(o)", "ob = Reshape(o, mixed) o4 = Transpose(ob)")
+    text = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {join}".replace(
+        "(ob)", "<perm = [0, 2, 1, 3]>(ob)"
+    )
+    weights = f"{WEIGHTS}, int64[4] mixed = {{2, 6, 2, 4}}, float[2,2,6,4] o, float[2,6,2,4] ob"
+    assert not any("Attention(x" in line for line in lines(text, weights))

@@ -158,6 +158,8 @@ def test_a_rotation_of_neighbours_is_interleaved(turned: str, name: str) -> None
         f"{MORE}, int64[1] begin = {{1}}, int64[1] end = {{8}}, int64[1] step = {{2}}, int64[3] back = {{2, 6, 8}}"
     )
     assert name in "".join(lines(text, weights, "float[2,6,8] x, float[6,8] c, float[6,8] s"))
+    mixed = lines(text, weights.replace("back = {2, 6, 8}", "back = {6, 2, 8}") + ", float[6,2,8] t")
+    assert "rope" not in "".join(mixed)
 
 
 def test_angles_from_constants_are_not_shown() -> None:
