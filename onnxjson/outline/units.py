@@ -129,8 +129,11 @@ _NORMS: Final = {
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
 _HEAVY: Final = frozenset({*_NORMS.values(), "Attention", "Conv", "ConvTranspose", "Embedding", "Linear"})
+_MORE: Final = ("mask=", "past_key=", "past_value=", "lengths=")
+"""What the inputs of Attention after queries, keys and values are."""
+
 _OF_SIZES: Final = frozenset(
-    {*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
+    {*_NORMS, *_OVER_AXIS, "Attention", "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
 )
 """Operators of which sizes or ranks of values are shown."""
 
@@ -221,6 +224,14 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return shown_as(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
     if name in _WINDOWS:
         return shown_as(name, shown, *window(flow, node))._replace(has_options=True)
+    if name == "Attention":
+        size = (flow.dims(inputs[0]) or (None,))[-1] if "q_num_heads" not in given else None
+        usual = ("scale", f"{size**-0.5:.6g}") if isinstance(size, int) and size else ()
+        changed = [each for each in _changed(given, defaults) if each != usual]
+        keywords = [("causal", "") if each == ("is_causal", "1") else each for each in changed]
+        rest = [(label, each) for label, each in zip(_MORE, inputs[3:], strict=False) if each]
+        unit = shown_as(name, (*inputs[:3], *[each for _, each in rest]), *keywords)
+        return unit._replace(labels=tuple([label for label, _ in rest]), has_options=True)
     if name == "RotaryEmbedding":
         angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
         return shown_as("rope", (*inputs[:1], *angles), *_changed(given, defaults))

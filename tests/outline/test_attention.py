@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.outline.written import lines
+from tests.outline.written import lines, outline
 
 WEIGHTS = (
     "float[8,8] wq = ., float[8,8] wk = ., float[8,8] wv = ., float[8,8] wo = ., float[8,24] qkv = ., "
@@ -323,3 +323,18 @@ def test_a_reshape_that_mixes_rows_before_heads_are_joined_is_shown() -> None:
     )
     weights = f"{WEIGHTS}, int64[4] mixed = {{2, 6, 2, 4}}, float[2,2,6,4] o, float[2,6,2,4] ob"
     assert not any("Attention(x" in line for line in lines(text, weights))
+
+
+@pytest.mark.parametrize(
+    ("node", "line"),
+    [
+        ("Attention<is_causal = 1>(q, k, v, m)", "Attention(q, k, v, mask=m, causal)"),
+        ("Attention<scale = 0.5>(q, k, v)", "Attention(q, k, v)"),
+        ("Attention<scale = 0.25>(q, k, v)", "Attention(q, k, v, scale=0.25)"),
+    ],
+)
+def test_the_operator_attention_names_its_mask_and_an_unusual_scale(node: str, line: str) -> None:
+    four = "float[2,2,6,4]"
+    inputs = f"{four} q, {four} k, {four} v, float[2,1,6,6] m"
+    found = outline(f"out = {node}", inputs=inputs, outputs=f"{four} out")
+    assert [(each.text, each.block) for each in found.lines[1:]] == [(f"out = {line}: float32[2,2,6,4]", "Attention")]
