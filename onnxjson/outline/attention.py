@@ -353,8 +353,10 @@ class _Attention:
             self.inside.update(way.inside)
             self._scale *= way.scale
         heads, key_heads = query.heads or value.heads, key.heads or value.heads
+        if not (heads.isdigit() or key.is_grouped or key_heads == "1"):
+            heads = key_heads
         self._keywords += [("heads", heads)] if heads else []
-        self._keywords += [("kv_heads", key_heads)] if heads != key_heads else []
+        self._keywords += [("kv_heads", key_heads)] if heads != key_heads or key.is_grouped else []
         for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
             both = "qk_norm" if mark == "norm" else mark
             texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)

@@ -27,7 +27,8 @@ def integers(flow: Flow, name: str) -> list[int] | None:
         array = _array(flow, name, _STEPS)
     except (OnnxJsonError, LookupError, TypeError, ValueError, OverflowError):  # a model that no runtime could run
         return None
-    return None if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
+    numbers: list[Any] = [None] if array is None else array.reshape(-1).tolist()
+    return numbers if all([type(each) is int for each in numbers]) else None
 
 
 def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
@@ -41,8 +42,8 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
         return None
     node = flow.nodes[position]
     if operator(node) == "Shape" and not node.attribute:
-        sizes = flow.dims(node.input[0]) or (None,)
-        return numpy.array(sizes) if all([isinstance(size, int) for size in sizes]) else None
+        sizes = [size if isinstance(size, int) else None for size in flow.dims(node.input[0]) or (None,)]
+        return numpy.array(sizes, dtype=object)
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]
     known = [each for each in inputs if each is not None and each.size <= _MOST]
     return _moved(node, known) if len(known) == len(inputs) > 0 else None

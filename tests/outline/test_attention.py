@@ -338,3 +338,15 @@ def test_the_operator_attention_names_its_mask_and_an_unusual_scale(node: str, l
     inputs = f"{four} q, {four} k, {four} v, float[2,1,6,6] m"
     found = outline(f"out = {node}", inputs=inputs, outputs=f"{four} out")
     assert [(each.text, each.block) for each in found.lines[1:]] == [(f"out = {line}: float32[2,2,6,4]", "Attention")]
+
+
+def test_heads_of_sizes_that_are_not_known_follow_from_the_others() -> None:
+    computed = SPLIT.replace("a4 = Reshape(a, split)", "a4 = Reshape(a, sizes)")
+    text = f"{computed} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN}"
+    inputs = "float[N,M,8] x, int64[4] sizes"
+    for typed, line in (("float[N,M,8] a, float[N,M,?,4] a4", "heads=2"), ("float[N,M,8] a", "heads=2, scale=0.5")):
+        assert f"Attention(x, {line}) @ wo" in "".join(lines(text, f"{WEIGHTS}, {typed}", inputs))
+    grouped = computed.replace("b4 = Reshape(b, split)", "b4 = Reshape(b, sizes)")
+    grouped = grouped.replace("c4 = Reshape(c, split)", "c4 = Reshape(c, sizes)")
+    found = "".join(lines(f"{grouped} s = MatMul(q, k) p = Softmax(s) {JOIN}", WEIGHTS, inputs))
+    assert "heads=..., scale=1)" in found
