@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node
@@ -296,7 +296,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     """
     if any([name and not flow.is_operand(name) for name in inputs[1:]]):
         return ""
-    numbers = [integers(flow, name) for name in inputs[1:]]
+    numbers: list[list[Any] | None] = [integers(flow, name) for name in inputs[1:]]
     starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
     count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
     axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
