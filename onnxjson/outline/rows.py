@@ -34,12 +34,12 @@ def merge_layout(graph: Units) -> None:
             if graph.uses[units[before].outputs[0]] != 1:
                 break
             chain.insert(0, before)
-        for each in [units[each] for each in chain]:
-            order = order_of(each)
+        for layout in [units[at] for at in chain]:
+            order = order_of(layout)
             if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
                 kept.pop()  # a Transpose to and fro
             else:
-                kept.append(each)
+                kept.append(layout)
         if len(chain) > 1 and kept:
             moves = any([each.head == "Transpose" for each in kept])
             shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
