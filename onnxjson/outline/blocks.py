@@ -115,7 +115,10 @@ def _is_rotation(flow: Flow, match: Match) -> bool:
     second = _bounds(flow, slices.pop(negated[0]))
     first = _bounds(flow, *slices.values())
     is_end = second[0] is None or second[1] is None or second[1][0] < 0 or second[1][0] >= 2 * second[0][0]
-    if any([operator(ref.node) == "Reshape" for ref in match.nodes]):
+    if joins := [ref.node.output[0] for ref in match.nodes if operator(ref.node) == "Reshape"]:
+        sizes = [flow.dims(name) or () for name in (_bound_name(match, "x"), *joins)]
+        if any([_differ(one, other) for one, other in zip(*sizes, strict=False)]):
+            return False
         return first[0] == [0] and second[0] == [1] and first[2] == second[2] == [2]
     is_whole = first[2] in (None, [1]) and second[2] in (None, [1])
     is_cut = first[0] == [0] != second[0] and (None in (first[1], second[0]) or first[1] == second[0])

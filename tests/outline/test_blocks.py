@@ -351,13 +351,21 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
         ),
         (
             "s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)",
+            ["out = Slice(x, axis 0 1:5)"],
+        ),
+        (
+            "s = Shape(ids) n = Gather(s, none) e = Mul(n, two2) out = Slice(x, begin, e)",
+            ["out = Slice(x, axis 0 1:4)"],
+        ),
+        (
+            "s = Shape(ids) n = Gather(s, begin) e = Div(n, three3) out = Slice(x, begin, e)",
             ["out = Slice(x, axis 0 1:...)"],
         ),
     ],
 )
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
-    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ."
-    assert lines(nodes, weights, "float[2,6,8] x, int64[2,6] ids") == found
+    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ., int64[1] none = {0}, int64 two2 = {2}"
+    assert lines(nodes, weights, "float[6,6,8] x, int64[2,N] ids", "float[2,6,8] out") == found
 
 
 QUANTIZED = "uint8[6,4] w = {WEIGHTS}, uint8 wz = {0}, float ws = {0.5}, float other = {0.25}, float[4] b = .".replace(
