@@ -63,7 +63,7 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
-    if kind in _ARITHMETIC and len(rest) == 1 and not node.attribute:
+    if kind in _ARITHMETIC and len(rest) == 1 and not any([each.i for each in node.attribute]):
         return None if kind == "Div" and min(first.min(), rest[0].min()) < 0 else _ARITHMETIC[kind](first, rest[0])
     if kind == "Gather":
         return first.take(rest[0], int(given["axis"].i or 0) if "axis" in given else 0)

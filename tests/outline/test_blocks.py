@@ -173,7 +173,7 @@ def test_layout_of_a_value_is_shown_once() -> None:
 
 
 def test_a_padding_of_zeros_that_is_computed_from_constants_is_not_shown() -> None:
-    text = "m = Mod(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
+    text = "m = Mod<fmod = 0>(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
     text += " a = Pad(x, p) out = Relu(a)"
     weights = "int64 size = {6}, int64 side = {3}, int64[1] first = {0}, int64[4] ones = {0, 0, 0, 0}"
     assert lines(text, weights) == ["out = Relu(x)"]
