@@ -2,6 +2,8 @@
 of a value; nothing else is computed.
 """
 
+from collections.abc import Callable
+from operator import add, floordiv, mod, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.model.document import Node
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
 _MOST: Final = 64
 """Elements up to which integers are computed."""
+
+_ARITHMETIC: Final[dict[str, Callable[..., "NDArray[Any]"]]] = {
+    "Add": add, "Div": floordiv, "Mod": mod, "Mul": mul, "Sub": sub,
+}  # fmt: skip
 
 _STEPS: Final = 16
 """Nodes in a row that are followed."""
@@ -58,13 +64,12 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
-    if kind in ("Squeeze", "Unsqueeze") and first.size == 1:
-        return first.reshape(-1)
+    if kind in _ARITHMETIC and len(rest) == 1 and not node.attribute:
+        return None if kind == "Div" and min(first.min(), rest[0].min()) < 0 else _ARITHMETIC[kind](first, rest[0])
     if kind == "Gather":
         return first.take(rest[0], int(given["axis"].i or 0) if "axis" in given else 0)
-    if kind in ("Add", "Div", "Mul", "Sub"):
-        named = {"Add": numpy.add, "Div": numpy.floor_divide, "Mul": numpy.multiply, "Sub": numpy.subtract}
-        return numpy.asarray(named[kind](first, rest[0]))
+    if kind in ("Squeeze", "Unsqueeze") and first.size == 1:
+        return first.reshape(-1)
     if kind == "Concat":
         return numpy.concatenate(arrays, int(given["axis"].i or 0))
     if kind == "ConstantOfShape" and first.prod() <= _MOST:

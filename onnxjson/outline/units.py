@@ -248,6 +248,8 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return shown_as(name, inputs[:1], ("", kept), is_block=False)
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
+    if name == "Pad" and listed and not listed.strip("[0,]"):
+        return shown_as("", inputs[:1], is_block=False)
     if listed:
         others = [each for each in keywords if each[0] != "noop_with_empty_axes"]
         keywords = [("axes" if name in _AXES else "", listed), *others]
