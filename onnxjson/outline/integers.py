@@ -52,7 +52,8 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
         return numpy.array(sizes, dtype=object)
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]
     known = [each for each in inputs if each is not None and each.size <= _MOST]
-    return _moved(node, known) if len(known) == len(inputs) > 0 else None
+    result = _moved(node, known) if len(known) == len(inputs) > 0 else None
+    return None if result is None else numpy.asarray(result)
 
 
 def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":

@@ -354,7 +354,7 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
             ["out = Slice(x, axis 0 1:5)"],
         ),
         (
-            "s = Shape(ids) n = Gather(s, none) e = Mul(n, two2) out = Slice(x, begin, e)",
+            "s = Shape(ids) n = Gather(s, zero) u = Unsqueeze(n, none) e = Mul(u, two2) out = Slice(x, begin, e)",
             ["out = Slice(x, axis 0 1:4)"],
         ),
         (
@@ -365,6 +365,7 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
 )
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
     weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ., int64[1] none = {0}, int64 two2 = {2}"
+    weights += ", int64 zero = {0}"
     assert lines(nodes, weights, "float[6,6,8] x, int64[2,N] ids", "float[2,6,8] out") == found
 
 
