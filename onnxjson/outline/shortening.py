@@ -4,17 +4,17 @@ What is left out is proved to be alike, node by node: operator, attributes, type
 from. Where anything cannot be carried over, the whole graph is outlined.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model
 from onnxjson.model.index import Index
-from onnxjson.outline.expressions import Weight
+from onnxjson.model.scopes import Scope
+from onnxjson.outline.expressions import Piece, Ref, Statement, Weight
 from onnxjson.outline.flow import SHOWN, Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of
 
@@ -80,19 +80,18 @@ def _without_rounds(model: Model, flow: Flow, numbers: Sequence[int], at: int, p
     while rounds.are_alike(start - 1):
         start -= 1
     left_out = (end - start) // period + 1 - _KEPT
-    kept = start + left_out * period
-    if kept - start < len(nodes) // 2 or not isinstance(graph, Graph):
+    cut, offset = start + _KEPT // 2 * period, left_out * period
+    if offset < len(nodes) // 2 or not isinstance(graph, Graph):
         return None
-    shorter = list(nodes[:start])
-    for node, source in zip(nodes[kept:], nodes[start:], strict=False):
-        place = len(shorter) - start
-        inputs = node.input
-        if place < _KEPT * period:  # what the first rounds take from others is what they take from before
-            pairs = zip(inputs, source.input, strict=True)
-            inputs = tuple([other if start <= producers.get(name, -1) < kept else name for name, other in pairs])
-        shorter.append(node if inputs == node.input else msgspec.structs.replace(node, input=inputs))
-    names = [*flow.outputs, *[name for node in shorter for name in node.input]]
-    if any([start <= producers.get(name, -1) < kept for name in names]):
+    gap = range(cut, cut + offset)
+    shorter = list(nodes[:cut])
+    for position, node in enumerate(nodes[gap.stop :], gap.stop):
+        if position < end + period:  # in rounds, which take from the rounds before the gap what others take from theirs
+            pairs = zip(node.input, nodes[position - offset].input, strict=True)
+            inputs = tuple([other if 0 <= producers.get(name, -1) < gap.stop else name for name, other in pairs])
+            node = node if inputs == node.input else msgspec.structs.replace(node, input=inputs)
+        shorter.append(node)
+    if any([producers.get(name, -1) in gap for name in (*flow.outputs, *[name for node in shorter for name in node.input])]):
         return None
     graph = msgspec.structs.replace(graph, node=tuple(shorter))
     return Shortened(msgspec.structs.replace(model, graph=graph), start, period, left_out)
@@ -155,29 +154,23 @@ class _Rounds:
 
 
 def lengthened(
-    short: Shortened, nodes: Sequence[Node], items: Sequence[Item], owned: Mapping[int, Sequence[int]]
+    short: Shortened, before: Scope, after: Scope, items: Sequence[Item], owned: Mapping[int, Sequence[int]]
 ) -> tuple[list[Item], Owned] | None:
     """Return the lines of the whole graph, and the positions of their nodes; None if they do not follow.
 
-    A repeat has one of its rounds several times; each time its nodes are a period later than the time before.
-
     Args:
         short: the graph without most of its rounds.
-        nodes: those of the whole graph.
+        before: that graph.
+        after: the whole graph.
         items: the lines of the short graph.
         owned: by the identity of a statement in them, the positions of its nodes.
     """
-    inner = {*values_of([each for each in items if isinstance(each, Repeat)])[1]}
-    lengthening = _Lengthening(short, nodes, owned, inner)
+    lengthening = _Lengthening(short, before, after, items, owned)
     try:
         longer = [lengthening.item(item) for item in items]
     except LookupError:
         return None
-    places: Counter[int] = Counter()
-    positions: list[int] = []
-    for each in statements_of(longer):
-        positions += [at + places[id(each)] * short.period for at in lengthening.owned[id(each)]]
-        places[id(each)] += 1
+    positions = [at for each in lengthening.owned.values() for at in each]
     known = sum(map(len, owned.values())) + short.left_out * short.period
     return (longer, lengthening.owned) if len(positions) == len({*positions}) == known else None
 
@@ -186,87 +179,88 @@ class _Lengthening:
     """Lines of a short graph at the places of the rounds of the whole one; LookupError where it is not clear."""
 
     def __init__(
-        self, short: Shortened, nodes: Sequence[Node], owned: Mapping[int, Sequence[int]], inner: set[str]
+        self, short: Shortened, before: Scope, after: Scope, items: Sequence[Item], owned: Mapping[int, Sequence[int]]
     ) -> None:
-        self._start, self._period, self._left_out = short.start, short.period, short.left_out
-        self._offset = short.left_out * short.period
-        self._early = range(short.start, short.start + (_KEPT - _EDGE) * short.period)
-        self._nodes = nodes
-        graph = short.model.graph
-        self._short_nodes: Sequence[Node] = graph.node if graph is not None else ()
-        self._producers = {name: at for at, node in enumerate(self._short_nodes) for name in node.output if name}
+        self._start, self._period = short.start, short.period
+        self._left_out = short.left_out
+        self._late = short.start + (_KEPT - _EDGE) * short.period
+        """The first node of the last rounds."""
+        self._producers, self._nodes = before.producers, after.graph.node
         self._short_owned = owned
-        self._inner = inner
-        """The values in repeats."""
+        repeats = [item for item in items if self._is_long(item)]
+        self._inner = {name for at in self._positions(repeats) for name in before.graph.node[at].output}
+        """The values in repeats with the rounds that are left out."""
         self.owned: Owned = {}
 
     def item(self, item: Item) -> Item:
         """Return a line with the names of the whole graph, a repeat with all of its rounds."""
-        positions = [at for at in self._positions([item]) if at >= self._start]
-        consumed, produced = values_of([item])
-        outer = {*consumed}.difference(produced)
-        sources = [self._producers.get(name, -1) for name in outer]
-        if max(positions, default=0) < self._start + _EDGE * self._period:
-            if outer.isdisjoint(self._inner):
-                return self._placed([item], 0)[0]
-        elif min(positions) >= self._early.stop:
-            if not any([at in self._early for at in sources]):
-                return self._placed([item], self._offset)[0]
-        elif isinstance(item, Repeat) and max(sources, default=0) < self._start:
+        if self._is_long(item):
             return self._repeat(item)
+        offset = self._left_out * self._period if max(self._positions([item]), default=0) >= self._late else 0
+        sources = [self._producers[name][0] for name in values_of([item])[0] if name in self._inner]
+        if offset and min(sources, default=self._late) >= self._late or not sources:
+            return self._placed(item, offset)
         raise LookupError(item)
 
     def _positions(self, items: Sequence[Item]) -> list[int]:
         return [at for each in statements_of(items) for at in self._short_owned[id(each)]]
 
-    def _repeat(self, repeat: Repeat) -> Repeat:
+    def _is_long(self, item: Item) -> bool:
+        """Whether a line has nodes of rounds that are neither the first nor the last ones."""
+        positions = [at for at in self._positions([item]) if at >= self._start]
+        first = self._start + _EDGE * self._period
+        return min(positions, default=self._late) < self._late and max(positions, default=0) >= first
+
+    def _repeat(self, repeat: Item) -> Repeat:
         """A repeat with the rounds left out, which are those after the first ones once more."""
-        rounds = repeat.rounds
+        rounds, period = repeat.rounds if isinstance(repeat, Repeat) else (), self._period
         for size in range(1, len(rounds) // 3 + 1):  # rounds of lines in a round of nodes
             one, other = [rounds[first : first + size] for first in (size, 2 * size)]
-            begins = max([at for each in rounds[: 2 * size] for at in self._positions(each)]) < self._early.stop
-            if begins and all(map(self._is_next, one, other)):
-                first = [tuple(self._placed(each, 0)) for each in rounds[:size]]
-                next_ones = [tuple(self._placed(each, 0)) for each in one] * self._left_out
-                rest = [tuple(self._placed(each, self._offset)) for each in rounds[size:]]
-                return repeat._replace(rounds=(*first, *next_ones, *rest))
+            if self._is_next([*chain(*one)], [*chain(*other)]):
+                places = [*[(items, 0) for items in rounds[:size]]]
+                places += [(items, number * period) for number in range(self._left_out) for items in one]
+                places += [(items, self._left_out * period) for items in rounds[size:]]
+                longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
+                return repeat._replace(rounds=tuple(longer))
         raise LookupError(repeat)
 
     def _is_next(self, items: Sequence[Item], others: Sequence[Item]) -> bool:
         """Whether lines are the same as others a period before, with the names of their nodes."""
-        positions = self._positions(items)
-        if [at + self._period for at in positions] != self._positions(others):
+        if [at + self._period for at in self._positions(items)] != self._positions(others):
             return False
-        names = self._names(positions, self._period, self._short_nodes)
-        inner = {name: other for name, other in names.items() if name in self._inner}
-        pairs = zip(values_of(items), values_of(others), strict=True)
-        return all([[inner.get(name, name) for name in values] == later for values, later in pairs])
+        return self._names(items, self._period) == self._names(others, 0)
 
-    def _names(self, positions: Sequence[int], offset: int, nodes: Sequence[Node]) -> dict[str, str]:
-        """The names that the values and constants of nodes have so many places later."""
-        names: dict[str, str] = {}
-        for at in positions:
-            if at >= self._start:
-                one, other = self._short_nodes[at], nodes[at + offset]
-                names.update(zip((*one.input, *one.output), (*other.input, *other.output), strict=True))
-        return names
+    def _names(self, items: Sequence[Item], offset: int) -> list[str]:
+        """The names that the values of lines have so many places later, without those of stored constants."""
+        pieces = [piece for each in statements_of(items) for piece in each.expression.pieces]
+        weights = [piece.name for piece in pieces if isinstance(piece, Weight) and piece.name in self._producers]
+        consumed, produced = values_of(items)
+        return [self._name(name, offset) for name in (*consumed, *produced, *weights)]
 
-    def _placed(self, items: Sequence[Item], offset: int) -> list[Item]:
-        """Lines so many places later, with the names of their constants there; those of inner values are not shown."""
-        names = self._names(self._positions(items), offset, self._nodes)
+    def _name(self, name: str, offset: int) -> str:
+        at, slot = self._producers[name] if name in self._inner else (-1, 0)
+        return name if at < 0 else self._nodes[at + offset].output[slot]
 
-        def place_of(at: int) -> int:
-            return at + offset if at >= self._start else at
+    def _placed(self, item: Item, offset: int) -> Item:
+        """A line so many places later, but for what comes before all rounds."""
 
-        def placed(item: Item) -> Item:
-            if isinstance(item, Repeat):
-                return item._replace(rounds=tuple([tuple(map(placed, each)) for each in item.rounds]))
-            pieces = [
-                Weight(names.get(each.name, each.name), place_of(each.user)) if isinstance(each, Weight) else each
-                for each in item.expression.pieces
-            ]
-            statement = item._replace(expression=item.expression._replace(pieces=tuple(pieces)))
-            self.owned[id(statement)] = [place_of(at) for at in self._short_owned[id(item)]]
-            return statement
+        def name(value: str) -> str:
+            return self._name(value, offset)
 
-        return list(map(placed, items))
+        if isinstance(item, Repeat):
+            rounds = [tuple([self._placed(each, offset) for each in items]) for items in item.rounds]
+            return Repeat(tuple(rounds), tuple([(name(start), name(end)) for start, end in item.carried]))
+        pieces: list[Piece] = []
+        for piece in item.expression.pieces:
+            if isinstance(piece, Ref):
+                pieces.append(piece._replace(name=name(piece.name)))
+            elif isinstance(piece, Weight):
+                pieces.append(Weight(name(piece.name), self._place(piece.user, offset)))
+            else:
+                pieces.append(piece)
+        statement = Statement(tuple(map(name, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
+        self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
+        return statement
+
+    def _place(self, at: int, offset: int) -> int:
+        return at + offset if at >= self._start else at
