@@ -149,7 +149,7 @@ class _Outliner:
         """Make the lines of a short model those of the whole one; return whether they follow."""
         (before,), (after,) = self._index.scopes, index.scopes
         owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
-        longer = lengthened(short, before, after, self._items[before], owned)
+        longer = lengthened(short, self._flows[before], after.graph.node, self._items[before], owned)
         if longer is not None:
             items, owned = longer
             self._owned = {key: [NodeRef(after, at) for at in positions] for key, positions in owned.items()}

@@ -249,3 +249,11 @@ def statements_of(items: Sequence[Item]) -> list[Statement]:
             else [each for round_items in item.rounds for each in statements_of(round_items)]
         )
     ]
+
+
+def written(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield repeats and the statements of their first rounds, as they are written."""
+    for item in items:
+        yield item
+        if isinstance(item, Repeat):
+            yield from written(item.rounds[0])

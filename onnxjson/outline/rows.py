@@ -4,10 +4,11 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from onnxjson.outline.flow import Flow
+from onnxjson.outline.flow import OFTEN, Flow
 from onnxjson.outline.heads import order_of
 from onnxjson.outline.units import Unit, Units
 
@@ -112,15 +113,15 @@ def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> list[
     """Return the Reshapes of a region that are left out, each after a value and the one that is in its place."""
     units, flow = graph.units, graph.flow
     axes: dict[int, list[str]] = {}
-    known: list[list[str]] = []
+    known: Counter[tuple[str, ...]] = Counter()
     for number in (*starts, *ends):
         unit = units[number]
         sizes = [flow.shape_text(unit.operands[0], ()), unit.keywords[0][1]]
         rows, outer = [text.strip("[]").split(",") for text in (sizes if number in ends else sizes[::-1])]
         axes[number] = outer[:-1] if len(outer) > 2 and rows[-1] in (outer[-1], "...") else []
-        known += [axes[number]] if rows[-1] == outer[-1] else []
+        known[tuple(axes[number])] += rows[-1] == outer[-1]
     # Those without an axis for heads.
-    usual = min(filter(None, known), key=lambda each: (len(each), -known.count(each)), default=[])
+    usual = min(filter(None, +known), key=lambda each: (len(each), -min(known[each], OFTEN)), default=())
     counts = {count for number in starts if (count := units[number].keywords[0][1].strip("[").split(",")[0]).isdigit()}
     if not usual or len(counts) > 1:
         return []

@@ -4,19 +4,19 @@ What is left out is proved to be alike, node by node: operator, attributes, type
 from. Where anything cannot be carried over, the whole graph is outlined.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Graph, Model, Node, Type
 from onnxjson.model.index import Index
-from onnxjson.model.scopes import Scope
 from onnxjson.outline.expressions import Piece, Ref, Statement, Weight
-from onnxjson.outline.flow import SHOWN, Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of
+from onnxjson.outline.flow import FAR, SHOWN, Flow
+from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of, written
 
 FROM: Final = 3_000
 """Nodes from which on a graph is shortened."""
@@ -46,7 +46,7 @@ class Shortened(NamedTuple):
     period: int
     """The nodes of a round."""
     left_out: int
-    """The rounds that are left out."""
+    """The nodes of the rounds that are left out."""
 
 
 def shortened(index: Index) -> Shortened | None:
@@ -79,22 +79,20 @@ def _without_rounds(model: Model, flow: Flow, numbers: Sequence[int], at: int, p
         end += 1
     while rounds.are_alike(start - 1):
         start -= 1
-    left_out = (end - start) // period + 1 - _KEPT
-    cut, offset = start + _KEPT // 2 * period, left_out * period
+    offset = ((end - start) // period + 1 - _KEPT) * period
+    cut = start + _KEPT // 2 * period
     if offset < len(nodes) // 2 or not isinstance(graph, Graph):
         return None
-    gap = range(cut, cut + offset)
-    shorter = list(nodes[:cut])
-    for position, node in enumerate(nodes[gap.stop :], gap.stop):
-        if position < end + period:  # in rounds, which take from the rounds before the gap what others take from theirs
-            pairs = zip(node.input, nodes[position - offset].input, strict=True)
-            inputs = tuple([other if 0 <= producers.get(name, -1) < gap.stop else name for name, other in pairs])
-            node = node if inputs == node.input else msgspec.structs.replace(node, input=inputs)
-        shorter.append(node)
-    if any([producers.get(name, -1) in gap for name in (*flow.outputs, *[name for node in shorter for name in node.input])]):
+    shorter = [*nodes[:cut], *nodes[cut + offset :]]
+    for place in range(cut, end + period - offset):  # what these take from before the cut, others take from as far away
+        pairs = zip(shorter[place].input, nodes[place].input, strict=True)
+        inputs = tuple([other if 0 <= producers.get(name, -1) < cut + offset else name for name, other in pairs])
+        shorter[place] = msgspec.structs.replace(shorter[place], input=inputs)
+    names = [*flow.outputs, *[name for node in shorter for name in node.input]]
+    if any([cut <= producers.get(name, -1) < cut + offset for name in names]):
         return None
     graph = msgspec.structs.replace(graph, node=tuple(shorter))
-    return Shortened(msgspec.structs.replace(model, graph=graph), start, period, left_out)
+    return Shortened(msgspec.structs.replace(model, graph=graph), start, period, offset)
 
 
 class _Rounds:
@@ -105,9 +103,9 @@ class _Rounds:
         self._numbers = numbers
         """Of each node, one that stands for its operator and attributes."""
         self._period = period
-        self._next: dict[str, str] = {}
+        self._next: dict[Hashable, Hashable] = {}
         """By what comes from outside, such as weights, what the next round has in its place; and the other way."""
-        self._before: dict[str, str] = {}
+        self._before: dict[Hashable, Hashable] = {}
 
     def are_alike(self, position: int) -> bool:
         """Whether a node and the one a period later compute the same from values as far away, or from outside."""
@@ -117,90 +115,113 @@ class _Rounds:
         one, other = self._flow.nodes[position], self._flow.nodes[later]
         if len(one.input) != len(other.input) or [*map(bool, one.output)] != [*map(bool, other.output)]:
             return False
-        return all(map(self._have_same_type, one.output, other.output)) and all(
-            map(self._are_alike_values, one.input, other.input)
+        types = self._flow.scope.types
+        return all(
+            [self._are_alike_types(*map(types.get, names)) for names in zip(one.output, other.output, strict=True)]
+        ) and all([self._are_alike_values(position, *names) for names in zip(one.input, other.input, strict=True)])
+
+    def _are_alike_types(self, one: Type | None, other: Type | None) -> bool:
+        """Whether types are the same but for the names of invented dimensions."""
+        tensors = [None if each is None else each.tensor_type for each in (one, other)]
+        shapes = [each.shape for each in tensors if each is not None and each.shape is not None]
+        if len(shapes) < 2 or len({each.elem_type for each in tensors if each is not None}) > 1:
+            return one == other
+        dims, others = [[size.dim_value or size.dim_param for size in each.dim] for each in shapes]
+        return len(dims) == len(others) and all(
+            [
+                self._is_next((size,), (same,)) if {str(size)[:5], str(same)[:5]} == {INVENTED} else size == same
+                for size, same in zip(dims, others, strict=True)
+            ]
         )
 
-    def _are_alike_values(self, name: str, other: str) -> bool:
-        (at, slot), (place, later) = [self._flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
-        if name != other and at >= 0:
-            return place - at == self._period and slot == later
-        if (self._next.setdefault(name, other), self._before.setdefault(other, name)) != (other, name):
-            return False
-        dims = self._flow.stored.get(name)
-        if (
-            name == other
-            or dims is None
-            or dims != self._flow.stored.get(other)
-            or not self._have_same_type(name, other)
-        ):
-            return name == other
-        one, two = [self._flow.elements(each) for each in (name, other)]
-        if one == two or one is None or two is None:
-            return one == two
-        # Of longer ones, zeros and low numbers in masks matter only.
-        return len(one) > SHOWN and all([isinstance(each[0], float) and max(each) > 0 for each in (one, two)])
-
-    def _have_same_type(self, name: str, other: str) -> bool:
+    def _are_alike_values(self, user: int, name: str, other: str) -> bool:
         flow = self._flow
-        types = flow.scope.types
-        if types.get(name) == types.get(other):
-            return True
-        dims = [flow.dims(each) for each in (name, other)]
-        if None in dims or flow.dtype(name) != flow.dtype(other):
+        (at, slot), (place, later) = [flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
+        if name != other and at >= 0:
+            is_near = abs(user - at) <= _EDGE * self._period
+            return is_near and (place - at, later) == (self._period, slot)
+        if not self._is_next(name, other):
             return False
-        one, two = [[None if str(size).startswith(INVENTED) else size for size in each or ()] for each in dims]
-        return one == two
+        if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
+            return name == other
+        one, two = [flow.elements(each) for each in (name, other)]
+        if flow.dtype(name) != flow.dtype(other) or one is None or two is None:
+            return one is two and flow.dtype(name) == flow.dtype(other)
+        # Of longer ones, zeros and low numbers in masks matter only.
+        is_usual = [
+            len(each) > SHOWN and isinstance(each[0], float) and min(each) > FAR and max(each) > 0
+            for each in (one, two)
+        ]
+        return one == two or all(is_usual)
+
+    def _is_next(self, one: Hashable, other: Hashable) -> bool:
+        """Whether something from outside always has the same thing in its place in the next round."""
+        return (self._next.setdefault(one, other), self._before.setdefault(other, one)) == (other, one)
 
 
 def lengthened(
-    short: Shortened, before: Scope, after: Scope, items: Sequence[Item], owned: Mapping[int, Sequence[int]]
+    short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item], owned: Mapping[int, Sequence[int]]
 ) -> tuple[list[Item], Owned] | None:
     """Return the lines of the whole graph, and the positions of their nodes; None if they do not follow.
 
     Args:
         short: the graph without most of its rounds.
-        before: that graph.
-        after: the whole graph.
+        flow: its dataflow.
+        nodes: those of the whole graph.
         items: the lines of the short graph.
         owned: by the identity of a statement in them, the positions of its nodes.
     """
-    lengthening = _Lengthening(short, before, after, items, owned)
+    if _is_carried(flow, short):
+        return None
+    lengthening = _Lengthening(short, flow, nodes, items, owned)
     try:
         longer = [lengthening.item(item) for item in items]
     except LookupError:
         return None
     positions = [at for each in lengthening.owned.values() for at in each]
-    known = sum(map(len, owned.values())) + short.left_out * short.period
+    known = sum(map(len, owned.values())) + short.left_out
     return (longer, lengthening.owned) if len(positions) == len({*positions}) == known else None
+
+
+def _is_carried(flow: Flow, short: Shortened) -> bool:
+    """Whether sizes or constants are computed from those of rounds before: what is known of them may change."""
+    begins: dict[int, int] = {}
+    silent = flow.shape_nodes | flow.constant_nodes
+    for at in flow.order:
+        if at in silent and short.start <= at < short.start + _KEPT * short.period:
+            sources = [begins.get(flow.producer(name), at) for name in flow.consumed[at]]
+            begins[at] = min([at, *sources])
+    return any([at - begin > short.period for at, begin in begins.items()])
 
 
 class _Lengthening:
     """Lines of a short graph at the places of the rounds of the whole one; LookupError where it is not clear."""
 
     def __init__(
-        self, short: Shortened, before: Scope, after: Scope, items: Sequence[Item], owned: Mapping[int, Sequence[int]]
-    ) -> None:
-        self._start, self._period = short.start, short.period
-        self._left_out = short.left_out
+        self, short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item],
+        owned: Mapping[int, Sequence[int]],
+    ) -> None:  # fmt: skip
+        self._start, self._period, self._left_out = short.start, short.period, short.left_out
         self._late = short.start + (_KEPT - _EDGE) * short.period
         """The first node of the last rounds."""
-        self._producers, self._nodes = before.producers, after.graph.node
+        self._producers, self._nodes = flow.scope.producers, nodes
         self._short_owned = owned
         repeats = [item for item in items if self._is_long(item)]
-        self._inner = {name for at in self._positions(repeats) for name in before.graph.node[at].output}
+        self._inner = {name for at in self._positions(repeats) for name in flow.nodes[at].output}
         """The values in repeats with the rounds that are left out."""
+        self._counts = Counter([len(each.rounds) for each in written(items) if isinstance(each, Repeat)])
+        """How many repeats have so many rounds."""
         self.owned: Owned = {}
 
     def item(self, item: Item) -> Item:
         """Return a line with the names of the whole graph, a repeat with all of its rounds."""
-        if self._is_long(item):
+        if isinstance(item, Repeat) and self._is_long(item):
             return self._repeat(item)
-        offset = self._left_out * self._period if max(self._positions([item]), default=0) >= self._late else 0
+        offset = self._left_out if max(self._positions([item]), default=0) >= self._late else 0
         sources = [self._producers[name][0] for name in values_of([item])[0] if name in self._inner]
-        if offset and min(sources, default=self._late) >= self._late or not sources:
-            return self._placed(item, offset)
-        raise LookupError(item)
+        if self._is_long(item) or (sources and (not offset or min(sources) < self._late)):
+            raise LookupError(item)
+        return self._placed(item, offset)
 
     def _positions(self, items: Sequence[Item]) -> list[int]:
         return [at for each in statements_of(items) for at in self._short_owned[id(each)]]
@@ -211,31 +232,35 @@ class _Lengthening:
         first = self._start + _EDGE * self._period
         return min(positions, default=self._late) < self._late and max(positions, default=0) >= first
 
-    def _repeat(self, repeat: Item) -> Repeat:
+    def _repeat(self, repeat: Repeat) -> Repeat:
         """A repeat with the rounds left out, which are those after the first ones once more."""
-        rounds, period = repeat.rounds if isinstance(repeat, Repeat) else (), self._period
-        for size in range(1, len(rounds) // 3 + 1):  # rounds of lines in a round of nodes
-            one, other = [rounds[first : first + size] for first in (size, 2 * size)]
-            if self._is_next([*chain(*one)], [*chain(*other)]):
-                places = [*[(items, 0) for items in rounds[:size]]]
-                places += [(items, number * period) for number in range(self._left_out) for items in one]
-                places += [(items, self._left_out * period) for items in rounds[size:]]
-                longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
-                return repeat._replace(rounds=tuple(longer))
+        rounds, period = repeat.rounds, self._period
+        for size in range(1, len(rounds) // (_KEPT - _EDGE) + 1):  # rounds of lines in a round of nodes
+            parts = [[*chain(*rounds[at : at + size])] for at in range(size, (_KEPT - _EDGE) * size, size)]
+            if all(map(self._is_next, parts, parts[1:])):
+                places = [(items, 0) for items in rounds[:size]]
+                places += [(items, at) for at in range(0, self._left_out, period) for items in rounds[size : 2 * size]]
+                places += [(items, self._left_out) for items in rounds[size:]]
+                if not self._counts[len(places)]:
+                    longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
+                    return Repeat(tuple(longer), repeat.carried)
         raise LookupError(repeat)
 
     def _is_next(self, items: Sequence[Item], others: Sequence[Item]) -> bool:
         """Whether lines are the same as others a period before, with the names of their nodes."""
         if [at + self._period for at in self._positions(items)] != self._positions(others):
             return False
-        return self._names(items, self._period) == self._names(others, 0)
+        return self._shown(items, self._period) == self._shown(others, 0)
 
-    def _names(self, items: Sequence[Item], offset: int) -> list[str]:
-        """The names that the values of lines have so many places later, without those of stored constants."""
-        pieces = [piece for each in statements_of(items) for piece in each.expression.pieces]
-        weights = [piece.name for piece in pieces if isinstance(piece, Weight) and piece.name in self._producers]
-        consumed, produced = values_of(items)
-        return [self._name(name, offset) for name in (*consumed, *produced, *weights)]
+    def _shown(self, items: Sequence[Item], offset: int) -> list[object]:
+        """What lines so many places later consist of, but for the names of stored constants."""
+        shown: list[object] = [self._name(name, offset) for names in values_of(items) for name in names]
+        for piece in [piece for each in statements_of(items) for piece in each.expression.pieces]:
+            if isinstance(piece, Weight):
+                shown.append(self._name(piece.name, offset) if piece.name in self._producers else "")
+            elif not isinstance(piece, Ref):
+                shown.append(piece)
+        return shown
 
     def _name(self, name: str, offset: int) -> str:
         at, slot = self._producers[name] if name in self._inner else (-1, 0)
@@ -244,21 +269,21 @@ class _Lengthening:
     def _placed(self, item: Item, offset: int) -> Item:
         """A line so many places later, but for what comes before all rounds."""
 
-        def name(value: str) -> str:
+        def named(value: str) -> str:
             return self._name(value, offset)
 
         if isinstance(item, Repeat):
             rounds = [tuple([self._placed(each, offset) for each in items]) for items in item.rounds]
-            return Repeat(tuple(rounds), tuple([(name(start), name(end)) for start, end in item.carried]))
+            return Repeat(tuple(rounds), tuple([(named(start), named(end)) for start, end in item.carried]))
         pieces: list[Piece] = []
         for piece in item.expression.pieces:
             if isinstance(piece, Ref):
-                pieces.append(piece._replace(name=name(piece.name)))
+                pieces.append(piece._replace(name=named(piece.name)))
             elif isinstance(piece, Weight):
-                pieces.append(Weight(name(piece.name), self._place(piece.user, offset)))
+                pieces.append(Weight(named(piece.name), self._place(piece.user, offset)))
             else:
                 pieces.append(piece)
-        statement = Statement(tuple(map(name, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
+        statement = Statement(tuple(map(named, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
         self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
         return statement
 
