@@ -207,7 +207,8 @@ class _Lengthening:
         self._producers, self._nodes = flow.scope.producers, nodes
         self._short_owned = owned
         repeats = [item for item in items if self._is_long(item)]
-        self._inner = {name for at in self._positions(repeats) for name in flow.nodes[at].output}
+        nodes_in = [flow.nodes[at] for at in self._positions(repeats) if at >= self._start]
+        self._inner = {*values_of(repeats)[1], *[name for node in nodes_in for name in node.output]}
         """The values in repeats with the rounds that are left out."""
         self._counts = Counter([len(each.rounds) for each in written(items) if isinstance(each, Repeat)])
         """How many repeats have so many rounds."""
