@@ -56,11 +56,16 @@ def shortened(index: Index) -> Shortened | None:
     flow = Flow(index.main)
     kinds: dict[object, int] = {}
     numbers = [kinds.setdefault((node.op_type, node.domain, node.attribute), len(kinds)) for node in flow.nodes]
+    most = len(numbers) // 2  # nodes that are compared in vain
     for part in (2, 4, 1):
         at = len(numbers) * part // 6
         for period in islice(_periods(numbers, at), _TRIED):
-            if (found := _without_rounds(index.model, flow, numbers, at, period)) is not None:
+            rounds = _Rounds(flow, numbers, period)
+            start, end = rounds.around(at)
+            if (found := _without_rounds(index.model, flow, start, end, period)) is not None:
                 return found
+            if (most := most - (end - start)) < 0:
+                return None
     return None
 
 
@@ -71,14 +76,9 @@ def _periods(numbers: Sequence[int], at: int) -> Iterator[int]:
             yield end - at
 
 
-def _without_rounds(model: Model, flow: Flow, numbers: Sequence[int], at: int, period: int) -> Shortened | None:
+def _without_rounds(model: Model, flow: Flow, start: int, end: int, period: int) -> Shortened | None:
+    """Return a model without most rounds, where each node from `start` to `end` is like the one a period later."""
     nodes, producers, graph = flow.nodes, flow.producers, flow.scope.graph
-    rounds = _Rounds(flow, numbers, period)
-    start = end = at
-    while rounds.are_alike(end):
-        end += 1
-    while rounds.are_alike(start - 1):
-        start -= 1
     offset = ((end - start) // period + 1 - _KEPT) * period
     cut = start + _KEPT // 2 * period
     if offset < len(nodes) // 2 or not isinstance(graph, Graph):
@@ -107,7 +107,16 @@ class _Rounds:
         """By what comes from outside, such as weights, what the next round has in its place; and the other way."""
         self._before: dict[Hashable, Hashable] = {}
 
-    def are_alike(self, position: int) -> bool:
+    def around(self, position: int) -> tuple[int, int]:
+        """Return the first and the end of the nodes around one that are like those a period later."""
+        start = end = position
+        while self._are_alike(end):
+            end += 1
+        while self._are_alike(start - 1):
+            start -= 1
+        return start, end
+
+    def _are_alike(self, position: int) -> bool:
         """Whether a node and the one a period later compute the same from values as far away, or from outside."""
         numbers, later = self._numbers, position + self._period
         if not 0 <= position < later < len(numbers) or numbers[position] != numbers[later]:
@@ -138,7 +147,7 @@ class _Rounds:
         flow = self._flow
         (at, slot), (place, later) = [flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
         if name != other and at >= 0:
-            is_near = abs(user - at) <= _EDGE * self._period
+            is_near = True
             return is_near and (place - at, later) == (self._period, slot)
         if not self._is_next(name, other):
             return False
