@@ -45,7 +45,9 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
         while (period := period + 1) <= min(_PERIOD, len(items) // 2):
             end = len(items)
             for first, length in reversed(_runs(numbers, period)):
-                for begin, rounds, handed in reversed(_aligned(items, first, period, min(length, end - first))):
+                aligned = _aligned(items, first, period, min(length, end - first))
+                if aligned is not None:
+                    begin, rounds, handed = aligned
                     end = begin  # a run before may overlap with what is folded now
                     items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
                     numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
@@ -143,45 +145,34 @@ _Places: TypeAlias = dict[int, tuple[str, str]]
 """By the place of a value in a round: where the first round has it from, and where each round produces the next one."""
 
 
-def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> list[tuple[int, int, _Places]]:
-    """Return where repeats begin in a run, their rounds, and the values that these hand on.
+def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int, _Places] | None:
+    """Return where rounds begin, their number, and the values that they hand on.
 
-    Of those that begin in the first round, or in the one after a repeat, the one with the most rounds; of these the one
-    that hands on the fewest values.
+    The most rounds; of these those that hand on the fewest values.
     """
-    repeats: list[tuple[int, int, _Places]] = []
+    best: tuple[tuple[int, int, int], _Places] | None = None
     values = [values_of([item]) for item in items[first : first + length]]
-    start = 0
-    while start + 2 * period <= length:
-        best: tuple[tuple[int, int, int], _Places] | None = None
-        for begin in range(start, start + min(period, length - start - 2 * period + 1)):
-            rounds, handed, others = _rounds(values, begin, period, (length - begin) // period)
-            rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
-            if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
-                best = rank, handed
-        if best is not None:
-            (count, _, begin), handed = best
-            repeats.append((first + begin, -count, handed))
-            start = begin - count * period
-        else:
-            start += period
-    return repeats
+    for begin in range(first, first + min(period, length - 2 * period + 1)):
+        rounds, handed, others = _rounds(values[begin - first :], period, (first + length - begin) // period)
+        rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
+        if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
+            best = rank, handed
+    return None if best is None else (best[0][2], -best[0][0], best[1])
 
 
-def _rounds(values: Sequence[_Values], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
+def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Places, int]:
     """Return the number of rounds that are alike, the values that they hand on, and the number of values that differ.
 
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    consumed, produced = _together(values[begin : begin + period])
+    consumed, produced = _together(values[:period])
     before = {name: name for name in produced}
     inner = set(before)
     kinds: dict[int, str] = {}
     handed: _Places = {}
     for number in range(1, most):
-        at = begin + number * period
-        others, results = _together(values[at : at + period])
+        others, results = _together(values[number * period : (number + 1) * period])
         names = dict(zip(results, produced, strict=True))
         round_kinds: dict[int, str] = {}
         round_handed: _Places = {}
