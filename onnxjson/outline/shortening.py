@@ -16,7 +16,7 @@ from onnxjson.model.document import Graph, Model, Node, Type
 from onnxjson.model.index import Index
 from onnxjson.outline.expressions import Piece, Ref, Statement, Weight
 from onnxjson.outline.flow import FAR, SHOWN, Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of, written
+from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
 
 FROM: Final = 3_000
 """Nodes from which on a graph is shortened."""
@@ -127,7 +127,7 @@ class _Rounds:
         types = self._flow.scope.types
         return all(
             [self._are_alike_types(*map(types.get, names)) for names in zip(one.output, other.output, strict=True)]
-        ) and all([self._are_alike_values(position, *names) for names in zip(one.input, other.input, strict=True)])
+        ) and all(map(self._are_alike_values, one.input, other.input))
 
     def _are_alike_types(self, one: Type | None, other: Type | None) -> bool:
         """Whether types are the same but for the names of invented dimensions."""
@@ -143,12 +143,11 @@ class _Rounds:
             ]
         )
 
-    def _are_alike_values(self, user: int, name: str, other: str) -> bool:
+    def _are_alike_values(self, name: str, other: str) -> bool:
         flow = self._flow
         (at, slot), (place, later) = [flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
         if name != other and at >= 0:
-            is_near = True
-            return is_near and (place - at, later) == (self._period, slot)
+            return (place - at, later) == (self._period, slot)
         if not self._is_next(name, other):
             return False
         if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
@@ -203,6 +202,10 @@ def _is_carried(flow: Flow, short: Shortened) -> bool:
     return any([at - begin > short.period for at, begin in begins.items()])
 
 
+def _lines(repeat: Repeat) -> Hashable:
+    return frozenset(map(key_of, repeat.rounds[0]))
+
+
 class _Lengthening:
     """Lines of a short graph at the places of the rounds of the whole one; LookupError where it is not clear."""
 
@@ -219,8 +222,8 @@ class _Lengthening:
         nodes_in = [flow.nodes[at] for at in self._positions(repeats) if at >= self._start]
         self._inner = {*values_of(repeats)[1], *[name for node in nodes_in for name in node.output]}
         """The values in repeats with the rounds that are left out."""
-        self._counts = Counter([len(each.rounds) for each in written(items) if isinstance(each, Repeat)])
-        """How many repeats have so many rounds."""
+        self._repeats = Counter([_lines(each) for each in written(items) if isinstance(each, Repeat)])
+        """How many repeats have the same lines; how these are folded may depend on the number of their rounds."""
         self.owned: Owned = {}
 
     def item(self, item: Item) -> Item:
@@ -251,7 +254,7 @@ class _Lengthening:
                 places = [(items, 0) for items in rounds[:size]]
                 places += [(items, at) for at in range(0, self._left_out, period) for items in rounds[size : 2 * size]]
                 places += [(items, self._left_out) for items in rounds[size:]]
-                if not self._counts[len(places)]:
+                if self._repeats[_lines(repeat)] == 1:
                     longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
                     return Repeat(tuple(longer), repeat.carried)
         raise LookupError(repeat)
