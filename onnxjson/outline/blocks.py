@@ -1,6 +1,6 @@
 """Blocks that the shipped rules describe: norms, activations, rotary embeddings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -115,7 +115,10 @@ def _is_rotation(flow: Flow, match: Match) -> bool:
     second = _bounds(flow, slices.pop(negated[0]))
     first = _bounds(flow, *slices.values())
     is_end = second[0] is None or second[1] is None or second[1][0] < 0 or second[1][0] >= 2 * second[0][0]
-    if any([operator(ref.node) == "Reshape" for ref in match.nodes]):
+    if joins := [ref.node.output[0] for ref in match.nodes if operator(ref.node) == "Reshape"]:
+        sizes = [flow.dims(name) or () for name in (_bound_name(match, "x"), *joins)]
+        if any([_differ(one, other) for one, other in zip(*sizes, strict=False)]):
+            return False
         return first[0] == [0] and second[0] == [1] and first[2] == second[2] == [2]
     is_whole = first[2] in (None, [1]) and second[2] in (None, [1])
     is_cut = first[0] == [0] != second[0] and (None in (first[1], second[0]) or first[1] == second[0])
@@ -143,7 +146,8 @@ def _is_of_groups(flow: Flow, match: Match) -> bool:
     (last,) = [ref.node for ref in match.nodes if operator(ref.node) == "Reshape" and norm.output[0] in ref.node.input]
     x, groups, out = [flow.dims(name) or () for name in (_bound_name(match, "x"), norm.input[0], last.output[0])]
     is_back = len(x) == len(out) or not (x and out)
-    return is_back and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    is_each = flow.producer(norm.input[0]) in flow.without_effect  # a group for each channel: an InstanceNorm
+    return is_back and not is_each and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
 
 
 def _is_of_positions(flow: Flow, match: Match) -> bool:
@@ -155,7 +159,7 @@ def _is_of_positions(flow: Flow, match: Match) -> bool:
 
 _BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
 
-_PROOFS: Final = {
+_PROOFS: Final[dict[str, Callable[[Flow, Match], bool]]] = {
     "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions,
     "GroupNorm": _is_of_groups,
     "CumSum": lambda flow, match: flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"],

@@ -26,10 +26,10 @@ def merge_convolutions(graph: Units) -> None:
     """
     flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
-        if unit.block == "Linear":
+        if unit.block in ("Linear", "InstanceNorm"):
             product = [number]
             while (follower := graph.only_user(units[product[-1]].outputs[0])) >= 0:
-                if not _is_of_columns(flow, unit, units[follower]):
+                if not _is_absorbed(flow, unit, units[follower]):
                     break
                 product.append(follower)
             if product[1:]:
@@ -39,7 +39,7 @@ def merge_convolutions(graph: Units) -> None:
             continue
         chain, marks = [number], [*unit.keywords]
         while (follower := graph.only_user(units[chain[-1]].outputs[0])) >= 0 and follower not in graph.changes:
-            if chain == [number] and _is_channel_bias(flow, unit, units[follower]):
+            if len(marks) == len(unit.keywords) and _is_absorbed(flow, unit, units[follower]):
                 chain.append(follower)
                 continue
             mark = _mark(flow, units[follower])
@@ -65,20 +65,18 @@ def merge_convolutions(graph: Units) -> None:
             graph.merge(chain, unit._replace(outputs=outputs, operands=operands, keywords=tuple(marks)))
 
 
-def _is_of_columns(flow: Flow, product: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each column of a product with weights, or multiplies it, as weights can do."""
-    columns = (flow.dims(product.operands[1]) or (None,))[-1]
-    return follower.head in ("+", "*") and any([flow.is_row(name, columns) for name in follower.operands])
-
-
-def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each channel of a convolution that has no bias."""
-    node, channels = flow.nodes[convolution.nodes[-1]], dict(convolution.keywords).get("out", "")
-    rank = len(flow.dims(node.input[1]) or ())
-    sizes = [flow.dims(name) or () for name in follower.operands if flow.is_weight(name)]
-    along = [dict(enumerate(map(str, dims), -len(dims))) for dims in sizes]
-    is_each = any([each.pop(1 - rank, "") == channels and {*each.values()} <= {"1"} for each in along])
-    return follower.head == "+" and not any(node.input[2:]) and is_each
+def _is_absorbed(flow: Flow, unit: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each column or channel of another, or multiplies it, as weights could do."""
+    constants = [name for name in follower.operands if flow.is_weight(name)] if follower.head in ("+", "*") else []
+    if unit.block == "Linear":
+        columns = (flow.dims(unit.operands[1]) or (None,))[-1]
+        return any([flow.is_row(name, columns) for name in constants])
+    keywords, dims = dict(unit.keywords), flow.dims(unit.operands[0]) or ("",)
+    rank, channels = len(dims), str(dims[min(1, len(dims) - 1)])
+    if unit.head != "InstanceNorm":
+        rank, channels = keywords.get("", "").count("x") + 3, keywords.get("out", "")
+    along = [dict(enumerate(map(str, sizes), -len(sizes))) for sizes in map(flow.dims, constants) if sizes]
+    return any([each.pop(1 - rank, None) == channels and {*each.values()} <= {"1"} for each in along])
 
 
 def _pads(flow: Flow, unit: Unit) -> list[int] | None:

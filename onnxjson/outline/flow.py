@@ -241,13 +241,9 @@ class Flow:
         scope = self.scope
         return bool(name) and not scope.defines(name) and is_constant(scope, name)
 
-    def is_computed_shape(self, name: str) -> bool:
-        """Whether a value is arithmetic of shapes."""
-        return self.producer(name) in self.shape_nodes
-
     def is_hidden_shape(self, name: str) -> bool:
         """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
-        return self.is_computed_shape(name) or (
+        return self.producer(name) in self.shape_nodes or (
             self.is_weight(name) and ((elements := self.elements(name)) is None or len(elements) > SHOWN)
         )
 

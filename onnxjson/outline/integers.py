@@ -1,5 +1,9 @@
-"""Small integers that exporters compute from constants, such as the padding of each axis; nothing else is computed."""
+"""Small integers that exporters compute from constants and known sizes, such as the padding of each axis, or the parts
+of a value; nothing else is computed.
+"""
 
+from collections.abc import Callable
+from operator import add, floordiv, mod, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.model.document import Node
@@ -13,19 +17,24 @@ if TYPE_CHECKING:
 _MOST: Final = 64
 """Elements up to which integers are computed."""
 
+_ARITHMETIC: Final[dict[str, Callable[..., "NDArray[Any]"]]] = {
+    "Add": add, "Div": floordiv, "Mod": mod, "Mul": mul, "Sub": sub,
+}  # fmt: skip
+
 _STEPS: Final = 16
 """Nodes in a row that are followed."""
 
 
 def integers(flow: Flow, name: str) -> list[int] | None:
-    """Return the elements of a value of integers that is computed from constants by moving them; None for others."""
+    """Return the elements of a value of integers that is computed from constants and known sizes; None for others."""
     if (elements := flow.elements(name)) is not None:  # without numpy, whose import takes 0.1 s
         return list(elements) if all([type(each) is int for each in elements]) else None
     try:
         array = _array(flow, name, _STEPS)
     except (OnnxJsonError, LookupError, TypeError, ValueError, OverflowError):  # a model that no runtime could run
         return None
-    return None if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
+    numbers: list[Any] = [None] if array is None else array.reshape(-1).tolist()
+    return numbers if all([type(each) is int for each in numbers]) else None
 
 
 def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
@@ -35,12 +44,16 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
     if elements is not None and dims is not None:
         return numpy.array(elements).reshape([int(each or 0) for each in dims])
     position = flow.producer(name)
-    if position < 0 or not steps or position not in flow.constant_nodes:
+    if position < 0 or not steps or position not in flow.silent:
         return None
     node = flow.nodes[position]
+    if operator(node) == "Shape" and not node.attribute:
+        sizes = [size if isinstance(size, int) else None for size in flow.dims(node.input[0]) or (None,)]
+        return numpy.array(sizes, dtype=object)
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]
     known = [each for each in inputs if each is not None and each.size <= _MOST]
-    return _moved(node, known) if len(known) == len(inputs) > 0 else None
+    result = _moved(node, known) if len(known) == len(inputs) > 0 else None
+    return None if result is None else numpy.asarray(result)
 
 
 def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
@@ -51,6 +64,12 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
+    if kind in _ARITHMETIC and len(rest) == 1 and not any([each.i for each in node.attribute]):
+        return None if kind == "Div" and min(first.min(), rest[0].min()) < 0 else _ARITHMETIC[kind](first, rest[0])
+    if kind == "Gather":
+        return first.take(rest[0], int(given["axis"].i or 0) if "axis" in given else 0)
+    if kind in ("Squeeze", "Unsqueeze") and first.size == 1:
+        return first.reshape(-1)
     if kind == "Concat":
         return numpy.concatenate(arrays, int(given["axis"].i or 0))
     if kind == "ConstantOfShape" and first.prod() <= _MOST:

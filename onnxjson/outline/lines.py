@@ -18,7 +18,7 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rotations, merge_rows
+from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_rolls, merge_rotations, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
@@ -27,7 +27,7 @@ _WIDTH: Final = 100
 
 _STEPS: Final = (
     merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_rotations, merge_attention,
-    merge_conditions, merge_rolls, merge_layout,
+    merge_conditions, merge_rolls, merge_nested, merge_layout, merge_copies,
 )  # fmt: skip
 
 _AGAIN: Final = 3

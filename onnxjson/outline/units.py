@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node
@@ -91,11 +91,26 @@ class Units:
     def ordered(self) -> list[Unit]:
         """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
 
-        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
-        comes before the first layer. Units that lead to no output follow.
+        Of the values that a unit consumes, those with most uses come first: what all layers share comes before the
+        first layer. So do conditions that several units use, as masks are, and the value that most units use, as the
+        layers of a decoder use that of the encoder. Units that lead to no output follow.
         """
         starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
-        return [self.units[number] for number in depth_first(starts, self._sources)]
+        order = depth_first(starts, self._sources)
+        uses = [max([self.uses[name] for name in unit.outputs], default=0) for unit in self.units]
+        light = {-1}  # what depends on no weights
+        for at in order:
+            is_light = self.units[at].block not in _HEAVY and light.issuperset(self._sources(at))
+            light |= {at} if is_light else set()
+        most = sorted([at for at in order if at not in light], key=uses.__getitem__)[-2:]
+        if most and uses[most[-1]] > max(2, uses[most[0]] * (len(most) > 1)):
+            early = {*depth_first(most[-1:], self._sources)}
+            order.sort(key=lambda at: at not in early)
+        if masks := [at for at in order if at in light and uses[at] > 1 and self.units[at].head in _CONDITIONS]:
+            early = {*depth_first(masks, self._sources)}
+            first = next((place for place, at in enumerate(order) if uses[at] > 1 and at not in light), -1)
+            order[first + 1 :] = sorted(order[first + 1 :], key=lambda at: at not in early)
+        return [self.units[at] for at in order]
 
     def _sources(self, number: int) -> list[int]:
         unit = self.units[number]
@@ -105,6 +120,7 @@ class Units:
         return [self.producers.get(name, -1) for name in names]
 
 
+_CONDITIONS: Final = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 _OF_WINDOWS: Final = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}
 _NORMS: Final = {
@@ -112,8 +128,12 @@ _NORMS: Final = {
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
+_HEAVY: Final = frozenset({*_NORMS.values(), "Attention", "Conv", "ConvTranspose", "Embedding", "Linear"})
+_MORE: Final = ("mask=", "past_key=", "past_value=", "lengths=")
+"""What the inputs of Attention after queries, keys and values are."""
+
 _OF_SIZES: Final = frozenset(
-    {*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
+    {*_NORMS, *_OVER_AXIS, "Attention", "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
 )
 """Operators of which sizes or ranks of values are shown."""
 
@@ -204,6 +224,14 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return shown_as(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
     if name in _WINDOWS:
         return shown_as(name, shown, *window(flow, node))._replace(has_options=True)
+    if name == "Attention":
+        size = (flow.dims(inputs[0]) or (None,))[-1] if "q_num_heads" not in given else None
+        usual = ("scale", f"{size**-0.5:.6g}") if isinstance(size, int) and size else ()
+        changed = [each for each in _changed(given, defaults) if each != usual]
+        keywords = [("causal", "") if each == ("is_causal", "1") else each for each in changed]
+        rest = [(label, each) for label, each in zip(_MORE, inputs[3:], strict=False) if each]
+        unit = shown_as(name, (*inputs[:3], *[each for _, each in rest]), *keywords)
+        return unit._replace(labels=tuple([label for label, _ in rest]), has_options=True)
     if name == "RotaryEmbedding":
         angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
         return shown_as("rope", (*inputs[:1], *angles), *_changed(given, defaults))
@@ -220,6 +248,8 @@ def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return shown_as(name, inputs[:1], ("", kept), is_block=False)
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
+    if name == "Pad" and listed and not listed.strip("[0,]"):
+        return shown_as("", inputs[:1], is_block=False)
     if listed:
         others = [each for each in keywords if each[0] != "noop_with_empty_axes"]
         keywords = [("axes" if name in _AXES else "", listed), *others]
@@ -268,7 +298,7 @@ def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
     """
     if any([name and not flow.is_operand(name) for name in inputs[1:]]):
         return ""
-    numbers = [list(each) if (each := flow.elements(name)) is not None else None for name in inputs[1:]]
+    numbers: list[list[Any] | None] = [integers(flow, name) for name in inputs[1:]]
     starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
     count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
     axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
