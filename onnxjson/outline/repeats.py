@@ -39,7 +39,7 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
     items: list[Item] = list(statements)
     keys: dict[Hashable, int] = {}
     while True:
-        numbers = [keys.setdefault(_key(item), len(keys)) for item in items]
+        numbers = [keys.setdefault(key_of(item), len(keys)) for item in items]
         period = 0
         is_folded = False
         while (period := period + 1) <= min(_PERIOD, len(items) // 2):
@@ -50,7 +50,7 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
                     begin, rounds, handed = aligned
                     end = begin  # a run before may overlap with what is folded now
                     items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
-                    numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
+                    numbers[begin : begin + period * rounds] = [keys.setdefault(key_of(repeat), len(keys))]
                     is_folded = True
         if not is_folded:
             return items
@@ -101,10 +101,10 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
     return two._replace(expression=Expression(pieces, nodes, blocks, size, depth, outer.strength))
 
 
-def _key(item: Item) -> Hashable:
-    """What lines of a repeat have in common."""
+def key_of(item: Item) -> Hashable:
+    """Return what lines of a repeat have in common."""
     if isinstance(item, Repeat):
-        return (len(item.rounds), len(item.carried), tuple([_key(each) for each in item.rounds[0]]))
+        return (len(item.rounds), len(item.carried), tuple([key_of(each) for each in item.rounds[0]]))
     pieces = [piece if isinstance(piece, str) else _kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
@@ -114,7 +114,7 @@ def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable
     numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
     consumed, produced = values_of(items)
     inner = {*numbers, *produced}
-    keys: list[Hashable] = [_key(item) for item in items]
+    keys: list[Hashable] = [key_of(item) for item in items]
     keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
     return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
 
@@ -249,3 +249,11 @@ def statements_of(items: Sequence[Item]) -> list[Statement]:
             else [each for round_items in item.rounds for each in statements_of(round_items)]
         )
     ]
+
+
+def written(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield repeats and the statements of their first rounds, as they are written."""
+    for item in items:
+        yield item
+        if isinstance(item, Repeat):
+            yield from written(item.rounds[0])

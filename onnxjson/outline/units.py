@@ -10,7 +10,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, LONG, Flow, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, depth_first, operator
 from onnxjson.outline.integers import integers
 
 
@@ -116,7 +116,7 @@ class Units:
         unit = self.units[number]
         names = unit.operands + unit.captured
         if len(names) > 1:
-            names = tuple(sorted(names, key=self.uses.__getitem__, reverse=True))
+            names = tuple(sorted(names, key=lambda name: min(self.uses[name], OFTEN), reverse=True))
         return [self.producers.get(name, -1) for name in names]
 
 
