@@ -106,8 +106,6 @@ class _Outliner:
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
-        self._known: dict[Hashable, Unit] = {}
-        """Units of nodes by what they depend on but for names."""
         self._blocks: dict[Scope, dict[int, Unit]] = {}
         for scope, unit in block_units(model, index, self._flows):
             self._blocks.setdefault(scope, {})[unit.nodes[-1]] = unit
@@ -150,7 +148,7 @@ class _Outliner:
         inner = {position for unit in blocks.values() for position in unit.nodes}
         outputs = flow.outputs.keys()
         units = [
-            blocks.get(position) or unit_of(flow, position, self._versions, self._known)
+            blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
             if position not in flow.constant_nodes
             and position not in flow.shape_nodes
@@ -167,7 +165,7 @@ class _Outliner:
             for name in (*unit.operands, *unit.captured):
                 if name not in known and (position := flow.producer(name)) in inner:
                     known.update(flow.nodes[position].output)
-                    units.append(unit_of(flow, position, self._versions, self._known))
+                    units.append(unit_of(flow, position, self._versions))
         return units
 
     def _own(self, flow: Flow, items: Sequence[Item]) -> None:

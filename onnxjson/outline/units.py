@@ -1,8 +1,7 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import find_constant
@@ -113,9 +112,6 @@ _NORMS: Final = {
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
 }  # fmt: skip
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
-_OF_SIZES: Final = frozenset({*_NORMS, *_OVER_AXIS, "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding"})
-"""Operators of which sizes or ranks of values are shown."""
-
 _ONE_AXIS: Final = 13
 """The opset from which on these are over one axis, not over all from it on."""
 
@@ -140,39 +136,8 @@ _AXES: Final = frozenset(
 """Operators whose axes were an attribute before they were an input; both are shown alike."""
 
 
-def unit_of(flow: Flow, position: int, versions: Mapping[str, int], known: dict[Hashable, Unit]) -> Unit:
-    """Return what one node shows by itself; `known` has the units of nodes that are equal but for names."""
-    node = flow.nodes[position]
-    inputs = tuple(map(flow.alias, node.input)) if flow.hidden else node.input
-    if (key := _key(flow, position, inputs)) is None:
-        return _unit_of(flow, position, versions)
-    if (unit := known.get(key)) is None:
-        unit = known[key] = _unit_of(flow, position, versions)
-    return _new_unit(((position,), node.output, unit.head, inputs[: len(unit.operands)], *unit[4:]))
-
-
-_new_unit: Final[Callable[[tuple[object, ...]], Unit]] = partial(tuple.__new__, Unit)
-"""Creates a unit twice as fast as its class does."""
-
-
-def _key(flow: Flow, position: int, inputs: tuple[str, ...]) -> Hashable:
-    """What a unit depends on but for names, where that is operator, attributes and the sizes of a kernel; else None."""
-    node = flow.nodes[position]
-    kind, names = node.op_type, inputs
-    if kind in _OF_SIZES or position in flow.without_effect or flow.consumed[position] is not node.input:
-        return None
-    sizes: tuple[int, ...] | bool | None = None
-    if kind in INFIX and len(names) == 2:
-        sizes, names = names[1] in flow.constants, ()
-    elif kind in _WINDOWS and names[1:]:
-        sizes = flow.stored.get(names[1])
-        names = names[:1] if all([name in flow.stored for name in names[1:]]) else ("",)
-    if flow.scope.outer is not None or not all(names) or not flow.operands.isdisjoint(names):
-        return None
-    return kind, node.domain, node.attribute, len(inputs), len({*inputs}), sizes
-
-
-def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
+def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
+    """Return what one node shows by itself."""
     node = flow.nodes[position]
     name = operator(node)
     inputs, outputs = node.input, node.output
