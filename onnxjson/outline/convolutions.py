@@ -1,4 +1,4 @@
-"""Convolutions with the normalization, constants and activation that follow them, as one block; gates of channels."""
+"""Convolutions with the normalization, constants and activation that follow them, as one block."""
 
 import re
 from typing import Final
@@ -11,9 +11,6 @@ _ACTIVATIONS: Final = {
     "Mish": "mish", "PRelu": "prelu", "QuickGelu": "quickgelu", "Relu": "relu", "SiLU": "silu", "Sigmoid": "sigmoid",
     "Tanh": "tanh",
 }  # fmt: skip
-_GATE: Final = 6
-"""Units of a gate."""
-
 _NORM: Final = ("bn", "")
 
 _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
@@ -90,51 +87,6 @@ def _pads(flow: Flow, unit: Unit) -> list[int] | None:
     channels = [*pads[:2], *pads[len(pads) // 2 : len(pads) // 2 + 2]]
     is_usual = key in ("", "pads") and not any(channels) and min(pads, default=0) >= 0
     return pads if is_usual else None
-
-
-def merge_excitations(graph: Units) -> None:
-    """Make one block of each squeeze and excitation: a value times a gate from its means."""
-    for number, unit in enumerate(graph.units):
-        for gate, value in (unit.operands, unit.operands[::-1]) if unit.head == "*" else ():
-            inner, keywords = _gate(graph, gate, value)
-            if inner and not any([each in graph.changes for each in inner]):
-                block = Unit(
-                    (), unit.outputs, "SqueezeExcite", (value,), keywords, block="SqueezeExcite", has_options=True
-                )
-                graph.merge([*inner, number], block)
-                break
-
-
-def _gate(graph: Units, name: str, value: str) -> tuple[list[int], tuple[tuple[str, str], ...]]:
-    """The units from the mean of a value to a gate between 0 and 1, over two convolutions of one point, and their acts.
-
-    None if it is not that. An activation is part of its convolution, or follows it.
-    """
-    chain: list[int] = []
-    steps: list[str] = []
-    while len(chain) < _GATE and (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
-        unit = graph.units[number]
-        chain.insert(0, number)
-        keywords = dict(unit.keywords)
-        if unit.operands[:1] == (value,) and _is_mean(unit):
-            reduced, first, raised, second = steps[::-1] if len(steps) == 4 else [""] * 4
-            is_gate = reduced == raised == "Conv" and second.startswith(("sigmoid", "hardsigmoid"))
-            acts = [("act", first)] * (first != "relu") + [("gate", second)] * (second != "sigmoid")
-            return (chain, tuple(acts)) if is_gate else ([], ())
-        if unit.head == "Conv" and len(unit.operands) == 1 and set(keywords) <= {"", "out", "act"}:
-            steps += [each for each in (keywords.get("act", ""), "Conv") if each]
-        elif unit.head in _ACTIVATIONS and len(unit.operands) == 1:
-            steps.append(called(unit, _ACTIVATIONS[unit.head]))
-        else:
-            break
-        name = unit.operands[0]
-    return [], ()
-
-
-def _is_mean(unit: Unit) -> bool:
-    """Whether a unit takes the mean of each channel of a picture."""
-    axes = dict(unit.keywords).get("axes") in ("[2,3]", "[-2,-1]", "[-1,-2]") and len(unit.keywords) == 1
-    return unit.head == "GlobalAveragePool" or (unit.head == "ReduceMean" and axes)
 
 
 def _mark(flow: Flow, unit: Unit) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
@@ -66,6 +66,20 @@ _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Tran
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
+
+
+_OF_SLICE: Final = ("starts", "ends", "axes", "steps")
+
+
+class Kept(NamedTuple):
+    """What a Slice keeps of one axis."""
+
+    axis: int
+    start: int | None
+    """None if it is computed from sizes, like `end`."""
+    end: int | None
+    """At most `LONG`."""
+    step: int
 
 
 def operator(node: Node) -> str:
@@ -278,11 +292,30 @@ class Flow:
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
         if name == "Slice":
-            names = [*node.input[1:], "", "", "", ""]
-            starts, ends, _, steps = [list(self.elements(each) or ()) for each in names[:4]]
-            is_whole = bool(starts) and not any(starts) and min(ends, default=0) >= LONG
-            return is_whole and (not names[3] or {*steps} == {1})
+            kept = self.kept(node)
+            return bool(kept) and all([(each.start, each.step) == (0, 1) and each.end == LONG for each in kept])
         return True
+
+    def numbers(self, node: Node, slot: int, name: str) -> Sequence[int] | None:
+        """Return the integers of an input, or of the attribute that it was in older versions.
+
+        None if they are not known; none of them for an input that is left out.
+        """
+        given = [each.ints for each in node.attribute if each.name == name]
+        return given[0] if given else self.elements(node.input[slot]) if any(node.input[slot : slot + 1]) else ()
+
+    def kept(self, node: Node) -> list[Kept]:
+        """Return what a Slice keeps of each axis; nothing if that depends on data, or the axes are not known."""
+        starts, ends, axes, steps = [self.numbers(node, slot, name) for slot, name in enumerate(_OF_SLICE, 1)]
+        count = max([len(each or ()) for each in (starts, ends, axes)])
+        columns = (
+            range(count) if axes == () else axes, starts or [None] * count,
+            [None if end is None else min(end, LONG) for end in ends or [None] * count],
+            [1] * count if steps == () else steps,
+        )  # fmt: skip
+        is_known = all([column is not None and len(column) == count for column in columns])
+        is_fixed = all([not name or self.is_operand(name) for name in node.input[1:]])
+        return list(map(Kept, *columns)) if is_known and is_fixed else []
 
     def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
         """Whether a Mul or Pow computes squares."""

@@ -12,22 +12,18 @@ from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
 from onnxjson.outline.attention import merge_attention, merge_conditions
 from onnxjson.outline.blocks import block_units
-from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
+from onnxjson.outline.convolutions import merge_convolutions
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rolls, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
-_STEPS: Final = (
-    merge_quantized, merge_convolutions, merge_excitations, merge_attention, merge_conditions, merge_rolls, merge_rows,
-    merge_layout,
-)  # fmt: skip
+_STEPS: Final = (merge_convolutions, merge_attention, merge_conditions, merge_rows, merge_layout)
 
 _INPUTS: Final = 8
 """Inputs or outputs of a graph that are listed."""

@@ -3,7 +3,6 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-import re
 from typing import Final
 
 from onnxjson.outline.flow import operator
@@ -72,27 +71,6 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
         chain.append(number)
         name = unit.operands[0]
     return []
-
-
-def merge_rolls(graph: Units) -> None:
-    """Make one block of a value whose end along one axis is put before its start, as windows are shifted."""
-    for number, unit in enumerate(graph.units):
-        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
-        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
-            continue
-        end, start = [graph.units[part] for part in parts]
-        (axis, first, last), (other, before, after) = _kept(end), _kept(start)
-        is_roll = first == after and not (last or before) and axis == other == dict(unit.keywords).get("axis")
-        if is_roll and end.operands == start.operands:
-            keyword = ("", f"axis {axis} by {-int(first)}")
-            graph.merge([*parts, number], Unit((), unit.outputs, "Roll", end.operands, (keyword,), block="Roll"))
-
-
-def _kept(unit: Unit) -> tuple[str, str, str]:
-    """The axis, start and end of what a Slice keeps of one axis; empty for other units."""
-    text = unit.keywords[0][1] if unit.head == "Slice" and len(unit.keywords) == 1 else ""
-    kept = re.fullmatch(r"axis (-?\d+) (-?\d*):(-?\d*)", text)
-    return (kept[1], kept[2], kept[3]) if kept else ("", "", "")
 
 
 def is_matrix(graph: Units, unit: Unit) -> bool:

@@ -10,7 +10,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, LONG, Flow, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, Flow, Kept, depth_first, operator
 from onnxjson.outline.integers import integers
 
 
@@ -180,8 +180,9 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         shape = flow.shape_text(node.output[0], inputs)
         axes = _changed(given, defaults) if name == "Flatten" and shape == "[...]" else []
         return shown_as(name, inputs[:1], ("", shape), *axes, is_block=False)
-    if name == "Slice" and (kept := _slices(flow, inputs)):
-        return shown_as(name, inputs[:1], ("", kept), is_block=False)
+    if name == "Slice" and (kept := flow.kept(node)):
+        texts = [_kept_text(each) for each in sorted(kept) if each[1:] != (0, LONG, 1)]
+        return shown_as(name, inputs[:1], ("", ", ".join(texts) or "all"), is_block=False)
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
     listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
     if listed:
@@ -225,26 +226,12 @@ def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribut
     return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
 
 
-def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
-    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; ``...`` where it is computed.
-
-    "" where that depends on data, or the axes are not known.
-    """
-    if any([name and not flow.is_operand(name) for name in inputs[1:]]):
-        return ""
-    numbers = [list(each) if (each := flow.elements(name)) is not None else None for name in inputs[1:]]
-    starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
-    count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
-    axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
-    steps = steps or ([1] * count if len(inputs) < 5 or not inputs[4] else None)
-    starts, ends, steps = [["..."] * count if each is None else each for each in (starts, ends, steps)]
-    if not count or not len(axes) == len(steps) == len(starts) == len(ends):
-        return ""
-    kept = [
-        (axis, f"{start or ''}:{'' if end != '...' and abs(end) >= LONG else end}" + (f":{step}" if step != 1 else ""))
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
-    ]
-    return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"
+def _kept_text(kept: Kept) -> str:
+    """What a Slice keeps of one axis, as in Python: ``2 36:-36``; ``...`` where it is computed, "" for all."""
+    _, start, end, step = kept
+    first = "..." if start is None else start or ""
+    last = "..." if end is None else "" if abs(end) >= LONG else end
+    return f"axis {kept.axis} {first}:{last}" + (f":{step}" if step != 1 else "")
 
 
 def _changed(

@@ -134,11 +134,14 @@ class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What an outline shows instead of the nodes of a match."""
 
     name: Annotated[str, Meta(description='Name of the block, such as LayerNorm; "" if it changes nothing.')]
-    operands: Annotated[tuple[str, ...], Meta(description="Names of the pattern that are operands of the block.")] = (
-        "x",
-    )
+    operands: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names of the pattern that are its operands; constants after the first are not shown in calls."
+        ),
+    ] = ("x",)
     keywords: Annotated[
-        dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
+        dict[str, str], Meta(description='Its keywords with the names of their numbers, or their texts; "": a mark.')
     ] = {}
 
 

@@ -38,7 +38,7 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
         ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
         ("s = Softplus(x) t = Tanh(s) out = Mul(x, t)", "Mish(x)"),
         ("a = Add(x, three) c = Clip(a, zero, six) m = Mul(x, c) out = Div(m, six)", "HardSwish(x)"),
-        ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x)"),
+        ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x, alpha=0.166667)"),
         ("m = MatMul(x, k) out = Add(b, m)", "x @ k"),
         ("out = MatMul(x, k)", "x @ k"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "DoubleGelu(x)"),

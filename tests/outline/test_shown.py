@@ -111,15 +111,22 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
             "Reshape(Reshape(x, [6,16]) @ wide, [2,6,8])",
         ),
         (
+            (
+                "a = GlobalAveragePool(x) d = Conv<pads = [1, 1]>(a, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) "
+                "p = Mul(x, s) out = Relu(p)"
+            ),
+            "Relu(x * Conv(h, 1, out=6, act=sigmoid))",
+        ),
+        (
             "a = ReduceMean(x, ones) d = Conv(a, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) out = Mul(x, s)",
             "x * Conv(h, 1, out=6, act=sigmoid)",
         ),
         (
             (
                 "a = GlobalAveragePool(x) d = Conv(a, down) r = Relu(d) u = Conv(r, up) "
-                "s = HardSigmoid<alpha = 0.3>(u) out = Mul(x, s)"
+                "s = HardSigmoid<alpha = 0.16666667>(u) out = Mul(x, s)"
             ),
-            "SqueezeExcite(x, gate=hardsigmoid(alpha=0.3))",
+            "SqueezeExcite(x, gate=hardsigmoid(alpha=0.166667))",
         ),
     ],
 )
