@@ -8,6 +8,7 @@ from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.scopes import Scope
+from onnxjson.model.tensors import to_numpy
 from onnxjson.outline.flow import LONG, Flow, operator
 from onnxjson.outline.units import DEFAULT_EPSILON, Unit, attribute_text, window
 from onnxjson.patterns.expression import Pattern
@@ -32,10 +33,29 @@ def _blocks() -> list[tuple[Pattern, NamedBlock]]:
     return sorted(found, key=lambda each: -max([len(variant.calls) for variant in each[0].variants]))
 
 
+@cache
+def _padding() -> Pattern:
+    """What torch computes the padding of all axes with, from pairs of numbers, those of the last axis first."""
+    pairs = "Reshape(Concat(?pairs, ConstantOfShape<value=$zero>(?count)), [-1, 2])"
+    return parse(f"Cast(Reshape(Transpose<perm=[1, 0]>(Slice({pairs}, [-1], [{-(2**63 - 1)}], [0], [-1])), [-1]))")
+
+
+def _padded(flow: Flow, match: Match) -> Iterator[tuple[str, list[int]]]:
+    """Yield the numbers before and after all axes that a match computes, with their name."""
+    zero = match.bindings["zero"]
+    pairs, count = [flow.elements(_bound_name(match, name)) for name in ("pairs", "count")]
+    if pairs and count and isinstance(zero, Attribute) and zero.t is not None and not to_numpy(zero.t).any():
+        numbers = [*pairs, *[0] * count[0]]
+        yield match.root.node.output[0], [*numbers[-2::-2], *numbers[::-2]]
+
+
 def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iterator[tuple[Scope, Unit]]:
     """Yield the blocks of all graphs as units; no inner value is used elsewhere, no node but `_SHARED` is in two."""
     taken: dict[Scope, set[int]] = {scope: set() for scope in flows}
     nodes = Nodes(model, index, TOLERANCE)
+    for match in matches(matchers(model, index, _padding(), nodes=nodes)):
+        if (flow := flows.get(match.root.scope)) is not None:
+            flow.computed.update(_padded(flow, match))
     for pattern, block in _blocks():
         for match in matches(matchers(model, index, pattern, nodes=nodes), overlapping=True):
             scope = match.root.scope
@@ -66,8 +86,7 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
     open_keywords = _OPEN[block.name](flow, match) if block.name in _OPEN else ()
     if open_keywords is None:
         return None
-    texts = [_text(flow, match.bindings[name]) if name in match.bindings else name for name in block.keywords.values()]
-    keywords = [*open_keywords, *zip(block.keywords, texts, strict=True)]
+    keywords = [*open_keywords, *[(key, _number(flow, match, name)) for key, name in block.keywords.items()]]
     return Unit(
         (*sorted(inside - {root}), root), tuple(nodes[root].output[:1]), "@" if is_product else block.name,
         tuple(operands), tuple([each for each in keywords if each != DEFAULT_EPSILON]), is_infix=is_product,
@@ -85,9 +104,11 @@ def _bound_name(match: Match, name: str) -> str:
     return bound.name if isinstance(bound, Value) else ""
 
 
-def _text(flow: Flow, bound: Value | Attribute) -> str:
-    if isinstance(bound, Attribute):
-        return attribute_text(bound)
+def _number(flow: Flow, match: Match, name: str) -> str:
+    """The number of a name of the pattern; other texts as they are."""
+    bound = match.bindings.get(name)
+    if not isinstance(bound, Value):
+        return name if bound is None else attribute_text(bound)
     elements: Sequence[object] | None = flow.elements(bound.name)
     return f"{elements[0]:.6g}" if elements and isinstance(elements[0], float) else "..."
 

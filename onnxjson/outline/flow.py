@@ -115,6 +115,8 @@ class Flow:
         self.constants = constant_values(scope)
         self.outputs = dict.fromkeys([name for name in scope.output_names if name])
         self.literals = Literals(TOLERANCE)
+        self.computed: dict[str, list[int]] = {}
+        """The elements of constants that the graph computes, as far as they are known."""
 
     @cached_property
     def consumed(self) -> list[tuple[str, ...]]:
@@ -255,6 +257,8 @@ class Flow:
 
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""
+        if name in self.computed:
+            return self.computed[name]
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
 
     def is_big(self, name: str) -> bool:

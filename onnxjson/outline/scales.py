@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import nan, sqrt
-from operator import add, mul, sub, truediv
+from operator import mul, truediv
 from typing import Final
 
 from onnxjson.model.document import Node
@@ -10,8 +10,7 @@ from onnxjson.outline.flow import LONG, Flow, operator
 from onnxjson.outline.units import Unit, Units
 
 _NUMBERS: Final[dict[str, Callable[..., float]]] = {
-    "Add": add, "Div": truediv, "Mul": mul, "Pow": pow, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
-    "Sub": sub,
+    "Div": truediv, "Mul": mul, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
 }  # fmt: skip
 """Arithmetic of numbers of which scales consist."""
 
@@ -41,7 +40,7 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
         return None
     node = flow.nodes[position]
     kind = operator(node)
-    if kind in ("Gather", "Slice", "Shape"):
+    if kind in ("Slice", "Shape"):
         return _size(flow, node)
     if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
         return _number(flow, node.input[0], steps - 1)
@@ -57,19 +56,14 @@ def _size(flow: Flow, node: Node) -> float | None:
     """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
     if operator(node) == "Shape":
         given = {each.name: each.i for each in node.attribute}
-        start, end, shape = given.get("start"), given.get("end"), node
+        shape, start, end = node, given.get("start"), given.get("end")
     else:
-        at = flow.producer(node.input[0])
-        if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute:
+        kept, at = flow.kept(node), flow.producer(node.input[0])
+        if len(kept) != 1 or at < 0 or operator(shape := flow.nodes[at]) != "Shape" or shape.attribute:
             return None
-        shape = flow.nodes[at]
-        starts, ends = [flow.elements(each) for each in (*node.input[1:], "", "")[:2]]
-        start = starts[0] if starts is not None and len(starts) == 1 else None
-        end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-    is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
-    dims = flow.dims(shape.input[0])
-    if not is_one or start is None:
+        _, start, end, _ = kept[0]
+    if start is None or end is None or not (end == start + 1 or (start, end) == (-1, LONG)):
         return None
-    known = dims is not None and -len(dims) <= start < len(dims)
-    size = dims[start] if known and dims is not None else None
+    dims = flow.dims(shape.input[0])
+    size = dims[start] if dims is not None and -len(dims) <= start < len(dims) else None
     return float(size) if isinstance(size, int) else nan

@@ -11,7 +11,6 @@ from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
 from onnxjson.outline.flow import INFIX, LONG, Flow, Kept, depth_first, operator
-from onnxjson.outline.integers import integers
 
 
 class GraphKey(NamedTuple):
@@ -214,8 +213,9 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
 
 def _listed(flow: Flow, name: str) -> str:
     """The integers of a value as those of an attribute are shown; "" if they are not known, or too many."""
-    numbers = integers(flow, name)
-    return f"[{','.join(map(str, numbers))}]" if numbers and len(numbers) <= _LISTED else ""
+    numbers = flow.elements(name) or ()
+    is_known = 0 < len(numbers) <= _LISTED and all([type(each) is int for each in numbers])
+    return f"[{','.join(map(str, numbers))}]" if is_known else ""
 
 
 def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:

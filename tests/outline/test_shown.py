@@ -208,13 +208,14 @@ def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolu
         "out = Conv(p, three)"
     )
     weights = (
-        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{3, 2}}, "
+        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{-1, 2}}, "
         "int64[1] from_end = {-1}, int64[1] to_start = {-9223372036854775807}"
     )
     assert lines(text, weights) == ["out = Conv(x, 3, out=6)"]
-    assert lines(text.replace("(four)", "(four_)"), weights, "float[2,6,8] x, int64[1] four_") != [
-        "out = Conv(x, 3, out=6)"
-    ]
+    others = (("(four)", "(four_)"), ("{0}>(four)", "{1}>(four)"), ("perm = [1, 0]", "perm = [0, 1]"))
+    for old, new in (*others, ("from_end, to_start", "to_start, from_end")):
+        changed = lines(text.replace(old, new), weights, "float[2,6,8] x, int64[1] four_")
+        assert changed != ["out = Conv(x, 3, out=6)"]
 
 
 def test_what_is_computed_several_times_is_shown_once() -> None:
