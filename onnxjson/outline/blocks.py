@@ -176,12 +176,6 @@ def _shift(flow: Flow, match: Match) -> _Keywords | None:
     return [("", f"axis {axis} by {-by}")] if is_roll else None
 
 
-def _of_softmax(flow: Flow, match: Match) -> _Keywords | None:
-    """None unless NaN is replaced where a mask leaves nothing to a Softmax."""
-    producer = flow.producer(flow.alias(_bound_name(match, "x")))
-    return () if producer >= 0 and operator(flow.nodes[producer]) == "Softmax" else None
-
-
 def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
     """None unless a value is rounded to 8 bits, with one zero point."""
     (quantize,), (dequantize,) = _nodes(match, "QuantizeLinear"), _nodes(match, "DequantizeLinear")
@@ -209,7 +203,7 @@ def _window(flow: Flow, match: Match) -> _Keywords:
 
 
 _OPEN: Final[dict[str, Callable[[Flow, Match], _Keywords | None]]] = {
-    "": _of_softmax, "Conv": _window, "GroupNorm": _groups, "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift,
+    "Conv": _window, "GroupNorm": _groups, "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift,
     "SqueezeExcite": _of_points, "q8": _of_bytes, "rope": _rotation,
 }  # fmt: skip
 """By the name of a block, what its pattern leaves open: further keywords, or None if it is not that block."""

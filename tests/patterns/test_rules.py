@@ -105,7 +105,9 @@ CASES = {
         "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) y = Mul(r, v)",
         "n = InstanceNormalization(x, c, c) y = Mul(n, v)",
     ),
-    "nan-guard": Case("n = IsNaN(x) y = Where(n, zero, x)", "n = IsNaN(x) y = Where(n, one, x)"),
+    "nan-guard": Case(
+        "p = Softmax(x) n = IsNaN(p) y = Where(n, zero, p)", "p = Softmax(x) n = IsNaN(p) y = Where(n, one, p)"
+    ),
     "linear": Case("o = MatMul(x, w) y = Add(o, v)", "o = MatMul(x, z1) y = Add(o, v)"),
     "rms-norm": Case(
         SQUARES + "r = Reciprocal(s) n = Mul(x, r) y = Mul(v, n)", SQUARES + "r = Reciprocal(s) n = Mul(z, r) y = Mul(v, n)"
