@@ -1,5 +1,6 @@
 """Blocks that the shipped rules describe: norms, activations, rotary embeddings, products that quantize a value."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
@@ -9,7 +10,7 @@ from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.scopes import Scope
 from onnxjson.model.tensors import to_numpy
-from onnxjson.outline.flow import LONG, Flow, operator
+from onnxjson.outline.flow import LONG, Flow, Kept, operator
 from onnxjson.outline.units import DEFAULT_EPSILON, Unit, attribute_text, window
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
@@ -126,17 +127,19 @@ def _axes(flow: Flow, match: Match) -> _Keywords | None:
         if not numbers or is_dropped or (dims is None and max(numbers) >= 0):
             return None
         reduced.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in numbers])))
-    if len(reduced) != 1:
-        return None
-    (axes,) = reduced
-    for sizes in [flow.dims(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
-        along = [size for place, size in enumerate(sizes or (), -len(sizes or ())) if place not in axes]
-        if not sizes or any([size != 1 for size in along]) or (dims and _differ(sizes[-1], dims[-1]) and -1 in axes):
-            return None
-        if len(axes) > 1 and any([len(sizes) < -axis or _differ(sizes[axis], dims[axis]) for axis in axes if dims]):
+    axes = reduced.pop()
+    known = _from_end(dims)
+    for sizes in [_from_end(flow.dims(_bound_name(match, name))) for name in ("w", "b") if name in match.bindings]:
+        is_along = all([axis in sizes and not _differ(sizes[axis], known.get(axis)) for axis in axes])
+        if reduced or not is_along or any([sizes[axis] != 1 for axis in sizes.keys() - axes]):
             return None
     shown = [str(axis + len(dims) if dims else axis) for axis in axes]
-    return [("axes", f"[{','.join(shown)}]")] if axes != (-1,) else ()
+    return None if reduced else () if axes == (-1,) else [("axes", f"[{','.join(shown)}]")]
+
+
+def _from_end(dims: Sequence[int | str | None] | None) -> dict[int, int | str | None]:
+    """The sizes of a value by axis, the last one -1."""
+    return dict(enumerate(dims or (), -len(dims or ())))
 
 
 def _differ(one: object, other: object) -> bool:
@@ -144,46 +147,42 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _groups(flow: Flow, match: Match) -> _Keywords:
-    (norm,) = _nodes(match, "InstanceNormalization")
-    return [("num_groups", ",".join(map(str, flow.dims(norm.input[1]) or ("...",))))]
+    return [("num_groups", ",".join(map(str, flow.dims(_bound_name(match, "g")) or ("...",))))]
+
+
+def _parts(flow: Flow, match: Match) -> list[Kept]:
+    """What two Slices keep of one axis; nothing if that is not known."""
+    one, other = [flow.kept(ref.node) for ref in match.calls if operator(ref.node) == "Slice"]
+    is_one = len(one) == len(other) == 1 and one[0].axis == other[0].axis
+    return [*one, *other] if is_one else []
 
 
 def _rotation(flow: Flow, match: Match) -> _Keywords | None:
     """None unless the negated part is the second half, and the other one the first; or each second number."""
-    parts = {node.output[0]: flow.kept(node) for node in _nodes(match, "Slice")}
-    negated = parts.pop(_nodes(match, "Neg")[0].input[0])
-    if [len(kept) for kept in (negated, *parts.values())] != [1, 1]:
-        return None
-    (second,), ((first,),) = negated, parts.values()
-    if _nodes(match, "Reshape"):
-        is_rotation = (first.start, second.start, first.step, second.step) == (0, 1, 2, 2)
-    else:
-        middle, end = second.start, second.end
+    for (_, middle, end, step), (_, start, cut, other_step) in itertools.pairwise(_parts(flow, match)):
+        if _nodes(match, "Reshape"):
+            return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
+        is_cut = start == 0 != middle and (None in (cut, middle) or cut == middle)
         is_end = end is None or middle is None or not 0 <= end < 2 * middle
-        is_cut = first.start == 0 != middle and (None in (first.end, middle) or first.end == middle)
-        is_rotation = is_end and is_cut and first.step == second.step == 1
-    return () if is_rotation and first.axis == second.axis else None
+        return () if is_cut and is_end and step == other_step == 1 else None
+    return None
 
 
 def _shift(flow: Flow, match: Match) -> _Keywords | None:
     """The axis and distance of a Roll; None unless the end of a value along one axis is put before its start."""
-    end, start = [flow.kept(ref.node) for ref in match.calls[1:]]
-    (axis,) = [each.i for each in match.root.node.attribute if each.name == "axis"]
-    if len(end) != 1 or len(start) != 1 or end[0].start is None:
-        return None
-    by = end[0].start
-    is_roll = (end[0], start[0]) == ((axis, by, LONG, 1), (axis, 0, by, 1))
-    return [("", f"axis {axis} by {-by}")] if is_roll else None
+    for (axis, by, end, step), start in itertools.pairwise(_parts(flow, match)):
+        is_along = _number(flow, match, "axis") == str(axis)
+        if is_along and by is not None and (end, step) == (LONG, 1) and start == (axis, 0, by, 1):
+            return [("", f"axis {axis} by {-by}")]
+    return None
 
 
 def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
     """None unless a value is rounded to 8 bits, with one zero point."""
-    (quantize,), (dequantize,) = _nodes(match, "QuantizeLinear"), _nodes(match, "DequantizeLinear")
-    zeros = [node.input[2] if len(node.input) > 2 else "" for node in (quantize, dequantize)]
-    kinds = [flow.dtype(name) for name in zeros if name]
-    is_same = zeros[0] == zeros[1] or flow.elements(zeros[0]) == flow.elements(zeros[1]) is not None
-    is_known = all([kind in _BYTES for kind in kinds]) and (bool(kinds) or not quantize.attribute)
-    return () if is_same and is_known else None
+    nodes = [*_nodes(match, "QuantizeLinear"), *_nodes(match, "DequantizeLinear")]
+    zero, other = ["".join(node.input[2:3]) for node in nodes]
+    is_same = zero == other or flow.elements(zero) == flow.elements(other) is not None
+    return () if is_same and (flow.dtype(zero) in _BYTES if zero else not nodes[0].attribute) else None
 
 
 def _of_points(flow: Flow, match: Match) -> _Keywords | None:

@@ -306,24 +306,23 @@ class Flow:
         None if they are not known; none of them for an input that is left out.
         """
         given = [each.ints for each in node.attribute if each.name == name]
-        return given[0] if given else self.elements(node.input[slot]) if any(node.input[slot : slot + 1]) else ()
+        numbers = given[0] if given else self.elements(node.input[slot]) if any(node.input[slot : slot + 1]) else ()
+        return numbers if numbers is not None and all([type(each) is int for each in numbers]) else None
 
     def kept(self, node: Node) -> list[Kept]:
         """Return what a Slice keeps of each axis; nothing if that depends on data, or the axes are not known."""
         starts, ends, axes, steps = [self.numbers(node, slot, name) for slot, name in enumerate(_OF_SLICE, 1)]
+        if axes is None or steps is None or any([name and not self.is_operand(name) for name in node.input[1:]]):
+            return []
         count = max([len(each or ()) for each in (starts, ends, axes)])
-        columns = (
-            range(count) if axes == () else axes, starts or [None] * count,
-            [None if end is None else min(end, LONG) for end in ends or [None] * count],
-            [1] * count if steps == () else steps,
-        )  # fmt: skip
-        is_known = all([column is not None and len(column) == count for column in columns])
-        is_fixed = all([not name or self.is_operand(name) for name in node.input[1:]])
-        return list(map(Kept, *columns)) if is_known and is_fixed else []
+        unknown: Sequence[int | None] = [None] * count
+        lasts = [min(end, LONG) for end in ends] if ends else unknown
+        kept = list(map(Kept, axes or range(count), starts or unknown, lasts, steps or [1] * count))
+        return kept if len(kept) == count else []
 
     def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
-        """Whether a Mul or Pow computes squares."""
-        return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
+        """Whether an operator of two inputs computes squares."""
+        return inputs[0] == inputs[1] if kind == "Mul" else kind == "Pow" and [*(self.elements(inputs[1]) or ())] == [2]
 
     @cached_property
     def equal(self) -> dict[str, str]:
