@@ -303,7 +303,7 @@ def _one_or_all(numbers: Sequence[int]) -> str:
     return str(numbers[0]) if len({*numbers}) == 1 else f"[{','.join(map(str, numbers))}]"
 
 
-def called(unit: Unit, head: str = "") -> str:
+def called(unit: Unit) -> str:
     """A unit as a keyword: its name and its own keywords."""
     texts = [f"{name}={text}" if name and text else name or text for name, text in unit.keywords]
-    return (head or unit.head) + (f"({', '.join(texts)})" if texts else "")
+    return unit.head + (f"({', '.join(texts)})" if texts else "")
