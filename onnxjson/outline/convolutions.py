@@ -6,7 +6,7 @@ from typing import Final
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit, Units, called, window
 
-_ACTIVATIONS: Final = frozenset(
+ACTIVATIONS: Final = frozenset(
     {
         "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "QuickGelu", "Relu", "SiLU", "Sigmoid",
         "Tanh",
@@ -62,7 +62,7 @@ def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
 def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
     """Whether a unit adds a number to each channel of a convolution that has no bias."""
     node, channels = flow.nodes[convolution.nodes[-1]], dict(convolution.keywords).get("out", "")
-    rank = len(flow.dims(node.input[1]) or ())
+    rank = len(flow.dims("".join(node.input[1:2])) or ())
     sizes = [flow.dims(name) or () for name in follower.operands if flow.is_weight(name)]
     along = [dict(enumerate(map(str, dims), -len(dims))) for dims in sizes]
     is_each = any([each.pop(1 - rank, "") == channels and {*each.values()} <= {"1"} for each in along])
@@ -90,4 +90,4 @@ def _mark(flow: Flow, unit: Unit) -> tuple[str, str] | None:
     if unit.head == "Clip":
         bounds = [list(flow.elements(name) or ()) for name in unit.operands[1:]]
         return ("act", "relu6") if bounds == [[0], [6]] else None
-    return ("act", called(unit).lower()) if unit.head in _ACTIVATIONS and all(weights[1:]) else None
+    return ("act", called(unit).lower()) if unit.head in ACTIVATIONS and all(weights[1:]) else None

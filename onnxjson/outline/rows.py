@@ -5,12 +5,11 @@ Optimizers write a product with a weight of rank 2 and its bias as Gemm, which n
 
 from typing import Final
 
+from onnxjson.outline.convolutions import ACTIVATIONS
 from onnxjson.outline.flow import operator
 from onnxjson.outline.units import Unit, Units
 
-_ROW_WISE: Final = frozenset(
-    {"Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm", "Relu", "SiLU", "Sigmoid", "Tanh"}
-)
+_ROW_WISE: Final = (ACTIVATIONS - {"PRelu"}) | {"Erf", "LayerNorm", "RMSNorm"}
 """Blocks and operators that compute each row by itself."""
 
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
@@ -20,21 +19,17 @@ _CHAIN: Final = 3
 
 def merge_layout(graph: Units) -> None:
     """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
-    flow, units = graph.flow, graph.units
-    for number, unit in enumerate(units):
-        follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
-        if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
-            continue
-        chain = [number]
-        while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
-            if graph.uses[units[before].outputs[0]] != 1:
-                break
-            chain.insert(0, before)
-        moves = any([units[each].head == "Transpose" for each in chain])
+    for number, unit in enumerate(graph.units):
+        chain: list[int] = []
+        at = number
+        while at >= 0 and at not in graph.changes and _is_layout(last := graph.units[at]):
+            chain.append(at)
+            at = graph.only_user(last.outputs[0])
+        moves = any([graph.units[each].head == "Transpose" for each in chain])
         if len(chain) >= (_CHAIN if moves else 2):
-            shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
-            head, operands = "Rearrange" if moves else "Reshape", units[chain[0]].operands
-            graph.merge(chain, Unit((), unit.outputs, head, operands, (shape,)))
+            last = graph.units[chain[-1]]
+            shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
+            graph.merge(chain, Unit((), last.outputs, "Rearrange" if moves else "Reshape", unit.operands, (shape,)))
 
 
 def _is_layout(unit: Unit) -> bool:
@@ -63,9 +58,8 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
         unit = graph.units[number]
         if is_matrix(graph, unit) or unit.block == "Attention":
             return chain if has_product and _is_back(graph, unit, reshape) else []
-        if (unit.block != "Linear" and unit.head not in _ROW_WISE) or any(
-            [key[:2] == "ax" for key, _ in unit.keywords]
-        ):
+        is_row_wise = unit.block == "Linear" or unit.head in _ROW_WISE
+        if not is_row_wise or any([key in ("axis", "axes") for key, _ in unit.keywords]):
             return []
         has_product |= unit.block == "Linear"
         chain.append(number)
@@ -75,9 +69,8 @@ def _chain(graph: Units, reshape: Unit) -> list[int]:
 
 def is_matrix(graph: Units, unit: Unit) -> bool:
     """Whether a unit is a Reshape to the rows of a value, which has the same last axis."""
-    dims = graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None
-    sizes = unit.keywords[0][1].strip("[]").split(",") if dims else []
-    return len(sizes) == 2 and bool(dims) and sizes[1] == str((dims or ("",))[-1])
+    dims = (graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None) or ()
+    return bool(dims) and unit.keywords[0][1].strip("[]").split(",")[1:] == [str(dims[-1])]
 
 
 def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
@@ -91,7 +84,6 @@ def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
     after = reshape.keywords[0][1].strip("[]").split(",")
     columns = (graph.flow.dims(reshape.operands[0]) or (None,))[-1]
     sizes = [(str(one or "..."), two) for one, two in zip((*before[:-1], columns), after, strict=False)]
-    unknown = [pair for pair in sizes if "..." in pair]
+    differing = [pair for pair in sizes if "..." in pair or pair[0] != pair[1]]
     # One unknown size follows from the others.
-    is_alike = all([one == two for one, two in sizes if "..." not in (one, two)])
-    return is_alike and len(before) == len(after) > 2 and len(unknown) - (columns is None) <= 1
+    return len(before) == len(after) > 2 and (not differing or (len(differing) == 1 and "..." in differing[0]))
