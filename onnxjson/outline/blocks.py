@@ -1,6 +1,5 @@
 """Blocks that the shipped rules describe: norms, activations, rotary embeddings, products that quantize a value."""
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
@@ -159,30 +158,31 @@ def _parts(flow: Flow, match: Match) -> list[Kept]:
 
 def _rotation(flow: Flow, match: Match) -> _Keywords | None:
     """None unless the negated part is the second half, and the other one the first; or each second number."""
-    for (_, middle, end, step), (_, start, cut, other_step) in itertools.pairwise(_parts(flow, match)):
-        if _nodes(match, "Reshape"):
-            return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
-        is_cut = start == 0 != middle and (None in (cut, middle) or cut == middle)
-        is_end = end is None or middle is None or not 0 <= end < 2 * middle
-        return () if is_cut and is_end and step == other_step == 1 else None
-    return None
+    if not (parts := _parts(flow, match)):
+        return None
+    (axis, middle, _, step), (_, start, cut, other_step) = parts
+    if _nodes(match, "Reshape"):
+        return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
+    dims = flow.dims(_bound_name(match, "x")) or ()
+    size = _from_end(dims).get(axis if axis < 0 else axis - len(dims))
+    is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)
+    is_half &= middle is None or not _differ(2 * middle, size)
+    return () if is_half and step == other_step == 1 else None
 
 
 def _shift(flow: Flow, match: Match) -> _Keywords | None:
     """The axis and distance of a Roll; None unless the end of a value along one axis is put before its start."""
-    for (axis, by, end, step), start in itertools.pairwise(_parts(flow, match)):
-        is_along = _number(flow, match, "axis") == str(axis)
-        if is_along and by is not None and (end, step) == (LONG, 1) and start == (axis, 0, by, 1):
-            return [("", f"axis {axis} by {-by}")]
-    return None
+    if not (parts := _parts(flow, match)) or (by := parts[0].start) is None:
+        return None
+    axis = parts[0].axis
+    is_roll = parts == [(axis, by, LONG, 1), (axis, 0, by, 1)] and _number(flow, match, "axis") == str(axis)
+    return [("", f"axis {axis} by {-by}")] if is_roll else None
 
 
 def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
     """None unless a value is rounded to 8 bits, with one zero point."""
-    nodes = [*_nodes(match, "QuantizeLinear"), *_nodes(match, "DequantizeLinear")]
-    zero, other = ["".join(node.input[2:3]) for node in nodes]
-    is_same = zero == other or flow.elements(zero) == flow.elements(other) is not None
-    return () if is_same and (flow.dtype(zero) in _BYTES if zero else not nodes[0].attribute) else None
+    zeros = {"".join(node.input[2:3]) for node in _nodes(match, "QuantizeLinear", "DequantizeLinear")}
+    return () if len(zeros) == 1 and flow.dtype(zeros.pop()) in _BYTES else None
 
 
 def _of_points(flow: Flow, match: Match) -> _Keywords | None:

@@ -40,7 +40,7 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
         return None
     node = flow.nodes[position]
     kind = operator(node)
-    if kind in ("Slice", "Shape"):
+    if kind == "Slice":
         return _size(flow, node)
     if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
         return _number(flow, node.input[0], steps - 1)
@@ -53,15 +53,11 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
 
 
 def _size(flow: Flow, node: Node) -> float | None:
-    """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
-    if operator(node) == "Shape":
-        given = {each.name: each.i for each in node.attribute}
-        shape, start, end = node, given.get("start"), given.get("end")
-    else:
-        kept, at = flow.kept(node), flow.producer(node.input[0])
-        if len(kept) != 1 or at < 0 or operator(shape := flow.nodes[at]) != "Shape" or shape.attribute:
-            return None
-        _, start, end, _ = kept[0]
+    """The size that a Slice takes from a shape; nan if it is not known, None for other nodes."""
+    kept, shape = flow.kept(node), flow.nodes[flow.producer(node.input[0])]
+    if len(kept) != 1 or operator(shape) != "Shape" or shape.attribute:
+        return None
+    start, end = kept[0].start, kept[0].end
     if start is None or end is None or not (end == start + 1 or (start, end) == (-1, LONG)):
         return None
     dims = flow.dims(shape.input[0])
