@@ -109,7 +109,7 @@ _USUAL: Final = (("stride", "1"), ("dilation", "1"), ("groups", "1"))
 _CALLED: Final = {
     "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
     "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
-    "RotaryEmbedding": "rope", **{name: name for name in _WINDOWS},
+    "RotaryEmbedding": "rope", **{name: name for name in ("LSTM", "GRU", "RNN", *_WINDOWS)},
 }  # fmt: skip
 """Operators that are blocks, and their names."""
 
@@ -126,11 +126,9 @@ _LISTED: Final = 10
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
 
-_HIDDEN: Final = {"Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
-"""Inputs that are not shown where they are constants or arithmetic of shapes."""
-
-_NEAREST: Final = [("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")]
-"""Keywords of a Resize that repeats each point, as most networks do."""
+_REPEATING: Final = [("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")]
+_NEAREST: Final = [("", "nearest")]
+"""What is shown instead for a Resize that repeats each point, as most networks do."""
 
 _LISTS: Final = {"Pad": "pads", "Squeeze": "axes", "Tile": "repeats", "Unsqueeze": "axes"}
 """Second inputs that were attributes in older versions, as the axes of all that reduce; both are shown alike."""
@@ -192,14 +190,10 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
         keywords = [(in_list if in_list == "axes" else "", f"[{','.join(map(str, listed))}]"), *others]
         inputs = (*inputs[:1], *inputs[2:])
     elif name == "Resize":
-        shape, scales = flow.shape_text(node.output[0], ()), flow.elements("".join(inputs[2:3])) or ()
-        text = ",".join([f"{each:.6g}" for each in scales])
-        keywords = [("", "nearest")] if keywords == _NEAREST else keywords
-        keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
+        keywords = [("", flow.shape_text(node.output[0], ())), *(_NEAREST if keywords == _REPEATING else keywords)]
+        inputs = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_operand(each)])
     operands: list[str] = []
     for slot, operand in enumerate(inputs):
-        if slot in _HIDDEN.get(name, ()) and (not operand or flow.is_operand(operand)):
-            continue
         if flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand):
             keywords.insert(0, ("", "[...]"))
         else:

@@ -137,10 +137,9 @@ def test_attributes_and_operands_that_are_not_usual_are_shown(nodes: str, line: 
     assert lines(nodes, weights, inputs)[-1] == f"out = {line}"
 
 
-def test_a_resize_shows_its_sizes_or_scales() -> None:
-    text, weights = "y = Resize(x, , scales) out = Relu(y)", "float[3] scales = {1.0, 1.0, 3.0}"
-    assert lines(text, weights) == ["out = Relu(Resize(x, scales=[1,1,3]))"]
-    assert lines(text.replace(" out = Relu(y)", "").replace("y =", "out ="), weights) == ["out = Resize(x, [2,6,8])"]
+def test_a_resize_shows_its_sizes() -> None:
+    text, weights = "out = Resize<mode = 'cubic'>(x, , scales)".replace("'", '"'), "float[3] scales = {1.0, 1.0, 3.0}"
+    assert lines(text, weights) == ["out = Resize(x, [2,6,8], mode=cubic)"]
 
 
 def test_a_softmax_of_an_old_opset_is_over_all_axes_from_its_own_on() -> None:
