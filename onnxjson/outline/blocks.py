@@ -23,8 +23,6 @@ _Keywords: TypeAlias = Sequence[tuple[str, str]]
 _SHARED: Final = "DynamicQuantizeLinear"
 """The operator of nodes that several blocks may have; such a node belongs to the first of them."""
 
-_BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
-
 
 @cache
 def _blocks() -> list[tuple[Pattern, NamedBlock]]:
@@ -90,7 +88,7 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
     return Unit(
         (*sorted(inside - {root}), root), tuple(nodes[root].output[:1]), "@" if is_product else block.name,
         tuple(operands), tuple([each for each in keywords if each != DEFAULT_EPSILON]), is_infix=is_product,
-        block=block.name, has_options=block.name in _WITH_OPTIONS,
+        block=block.name, has_options=block.name in ("Conv", "SqueezeExcite"),
     )  # fmt: skip
 
 
@@ -127,18 +125,13 @@ def _axes(flow: Flow, match: Match) -> _Keywords | None:
             return None
         reduced.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in numbers])))
     axes = reduced.pop()
-    known = _from_end(dims)
-    for sizes in [_from_end(flow.dims(_bound_name(match, name))) for name in ("w", "b") if name in match.bindings]:
+    known = flow.sizes(_bound_name(match, "x"))
+    for sizes in [flow.sizes(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
         is_along = all([axis in sizes and not _differ(sizes[axis], known.get(axis)) for axis in axes])
         if reduced or not is_along or any([sizes[axis] != 1 for axis in sizes.keys() - axes]):
             return None
     shown = [str(axis + len(dims) if dims else axis) for axis in axes]
     return None if reduced else () if axes == (-1,) else [("axes", f"[{','.join(shown)}]")]
-
-
-def _from_end(dims: Sequence[int | str | None] | None) -> dict[int, int | str | None]:
-    """The sizes of a value by axis, the last one -1."""
-    return dict(enumerate(dims or (), -len(dims or ())))
 
 
 def _differ(one: object, other: object) -> bool:
@@ -163,8 +156,8 @@ def _rotation(flow: Flow, match: Match) -> _Keywords | None:
     (axis, middle, _, step), (_, start, cut, other_step) = parts
     if _nodes(match, "Reshape"):
         return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
-    dims = flow.dims(_bound_name(match, "x")) or ()
-    size = _from_end(dims).get(axis if axis < 0 else axis - len(dims))
+    sizes = flow.sizes(_bound_name(match, "x"))
+    size = sizes.get(axis if axis < 0 else axis - len(sizes))
     is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)
     is_half &= middle is None or not _differ(2 * middle, size)
     return () if is_half and step == other_step == 1 else None
@@ -182,7 +175,7 @@ def _shift(flow: Flow, match: Match) -> _Keywords | None:
 def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
     """None unless a value is rounded to 8 bits, with one zero point."""
     zeros = {"".join(node.input[2:3]) for node in _nodes(match, "QuantizeLinear", "DequantizeLinear")}
-    return () if len(zeros) == 1 and flow.dtype(zeros.pop()) in _BYTES else None
+    return () if len(zeros) == 1 and flow.dtype(zeros.pop()) in (DATA_TYPES["uint8"], DATA_TYPES["int8"]) else None
 
 
 def _of_points(flow: Flow, match: Match) -> _Keywords | None:
@@ -196,15 +189,9 @@ def _of_points(flow: Flow, match: Match) -> _Keywords | None:
     return () if are_points and (not means or (rank == 4 and means[0] in ([2, 3], [-2, -1]))) else None
 
 
-def _window(flow: Flow, match: Match) -> _Keywords:
-    (node,) = _nodes(match, "ConvInteger")
-    return window(flow, node)
-
-
 _OPEN: Final[dict[str, Callable[[Flow, Match], _Keywords | None]]] = {
-    "Conv": _window, "GroupNorm": _groups, "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift,
-    "SqueezeExcite": _of_points, "q8": _of_bytes, "rope": _rotation,
+    "Conv": lambda flow, match: window(flow, _nodes(match, "ConvInteger")[0]), "GroupNorm": _groups,
+    "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift, "SqueezeExcite": _of_points, "q8": _of_bytes,
+    "rope": _rotation,
 }  # fmt: skip
 """By the name of a block, what its pattern leaves open: further keywords, or None if it is not that block."""
-
-_WITH_OPTIONS: Final = ("Conv", "SqueezeExcite")

@@ -55,18 +55,16 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
 
 def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
     """Whether a unit adds a number to each column of a product with weights."""
-    columns = (flow.dims(product.operands[1]) or (None,))[-1]
-    return follower.head == "+" and any([flow.is_row(name, columns) for name in follower.operands])
+    columns = flow.sizes(product.operands[1]).get(-1)
+    return follower.head == "+" and any([flow.is_each(name, columns, -1, 1) for name in follower.operands])
 
 
 def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
     """Whether a unit adds a number to each channel of a convolution that has no bias."""
-    node, channels = flow.nodes[convolution.nodes[-1]], dict(convolution.keywords).get("out", "")
-    rank = len(flow.dims("".join(node.input[1:2])) or ())
-    sizes = [flow.dims(name) or () for name in follower.operands if flow.is_weight(name)]
-    along = [dict(enumerate(map(str, dims), -len(dims))) for dims in sizes]
-    is_each = any([each.pop(1 - rank, "") == channels and {*each.values()} <= {"1"} for each in along])
-    return follower.head == "+" and not any(node.input[2:]) and is_each
+    node = flow.nodes[convolution.nodes[-1]]
+    channels, rank = dict(convolution.keywords).get("out", ""), len(flow.sizes("".join(node.input[1:2])))
+    each = [flow.is_each(name, int(channels), 1 - rank, rank) for name in follower.operands if channels.isdecimal()]
+    return follower.head == "+" and not any(node.input[2:]) and any(each)
 
 
 def _pads(flow: Flow, unit: Unit) -> Sequence[int]:

@@ -42,9 +42,6 @@ _ARITHMETIC: Final = frozenset(
 _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 """Operators that compute positions, grids and masks from sizes alone."""
 
-_TABLE: Final = 64
-"""Elements above which a constant that is looked up is an embedding."""
-
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
 
@@ -261,11 +258,6 @@ class Flow:
             return self.computed[name]
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
 
-    def is_big(self, name: str) -> bool:
-        """Whether a constant has so many elements that it is a table of weights."""
-        found = copied_constant(self.scope, name)
-        return found is None or found.value is None or element_count(found.value.dims) > _TABLE
-
     @cached_property
     def without_effect(self) -> dict[int, str]:
         """The nodes that return their first input, and that value."""
@@ -391,10 +383,15 @@ class Flow:
         shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
         return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
 
-    def is_row(self, name: str, columns: int | str | None) -> bool:
-        """Whether a value is a constant with one axis, of so many columns, as far as they are known."""
-        dims = self.dims(name) if self.is_weight(name) else None
-        return dims is not None and len(dims) == 1 and columns in (None, *dims)
+    def sizes(self, name: str) -> dict[int, int | str | None]:
+        """Return the sizes of a value by axis, the last one -1; none if the rank is unknown."""
+        dims = self.dims(name) or ()
+        return dict(enumerate(dims, -len(dims)))
+
+    def is_each(self, name: str, size: int | str | None, axis: int, rank: int) -> bool:
+        """Whether a constant of at most so many axes has a number for each place along one, which has this size."""
+        sizes = self.sizes(name) if self.is_weight(name) else {}
+        return len(sizes) <= rank and sizes.pop(axis, None) == size is not None and {*sizes.values()} <= {1}
 
     def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""

@@ -13,8 +13,6 @@ _ROW_WISE: Final = (ACTIVATIONS - {"PRelu"}) | {"Erf", "LayerNorm", "RMSNorm"}
 """Blocks and operators that compute each row by itself."""
 
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
-_CHAIN: Final = 3
-"""Layout operators that are shown as one Rearrange."""
 
 
 def merge_layout(graph: Units) -> None:
@@ -22,18 +20,16 @@ def merge_layout(graph: Units) -> None:
     for number, unit in enumerate(graph.units):
         chain: list[int] = []
         at = number
-        while at >= 0 and at not in graph.changes and _is_layout(last := graph.units[at]):
+        while at >= 0 and at not in graph.changes and (last := graph.units[at]).head in _LAYOUT:
+            if len(last.operands) != 1:
+                break
             chain.append(at)
             at = graph.only_user(last.outputs[0])
         moves = any([graph.units[each].head == "Transpose" for each in chain])
-        if len(chain) >= (_CHAIN if moves else 2):
+        if len(chain) >= (3 if moves else 2):
             last = graph.units[chain[-1]]
             shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
             graph.merge(chain, Unit((), last.outputs, "Rearrange" if moves else "Reshape", unit.operands, (shape,)))
-
-
-def _is_layout(unit: Unit) -> bool:
-    return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
 def merge_rows(graph: Units) -> None:

@@ -9,21 +9,16 @@ from onnxjson.model.document import Node
 from onnxjson.outline.flow import LONG, Flow, operator
 from onnxjson.outline.units import Unit, Units
 
-_NUMBERS: Final[dict[str, Callable[..., float]]] = {
-    "Div": truediv, "Mul": mul, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
-}  # fmt: skip
+_NUMBERS: Final[dict[str, Callable[..., float]]] = {"Div": truediv, "Mul": mul, "Sqrt": sqrt}
 """Arithmetic of numbers of which scales consist."""
 
 
 def scaled(graph: Units, unit: Unit) -> tuple[str, float] | None:
     """Return the value that a unit multiplies by a number, and the number, if it does; nan for unknown sizes."""
-    if unit.head not in ("*", "/"):
-        return None
-    for name, other in (unit.operands, unit.operands[::-1]):
-        if (scale := _number(graph.flow, other)) is not None:
-            if unit.head == "*":
-                return name, scale
-            return (name, 1 / scale) if other == unit.operands[1] and scale else None
+    sides = {"*": (unit.operands, unit.operands[::-1]), "/": (unit.operands,)}.get(unit.head, ())
+    for name, other in sides:
+        if (scale := _number(graph.flow, other)) is not None and (scale or unit.head == "*"):
+            return name, scale if unit.head == "*" else 1 / scale
     return None
 
 
@@ -48,7 +43,7 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
     known = [each for each in numbers if each is not None]
     try:
         return _NUMBERS[kind](*known) if known and len(known) == len(numbers) else None
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, TypeError, ValueError):
         return nan
 
 

@@ -114,8 +114,6 @@ _CALLED: Final = {
 """Operators that are blocks, and their names."""
 
 _OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
-_ONE_AXIS: Final = 13
-"""The opset from which on these are over one axis, not over all from it on."""
 
 _UNSEEN: Final = ("axis", "momentum", "spatial", "stash_type")
 """Attributes of these and of norms that are shown elsewhere, or do not matter where a model is used."""
@@ -126,9 +124,8 @@ _LISTED: Final = 10
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
 
-_REPEATING: Final = [("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")]
-_NEAREST: Final = [("", "nearest")]
-"""What is shown instead for a Resize that repeats each point, as most networks do."""
+_NEAREST: Final = [("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")]
+"""Keywords of a Resize that repeats each point, as most networks do."""
 
 _LISTS: Final = {"Pad": "pads", "Squeeze": "axes", "Tile": "repeats", "Unsqueeze": "axes"}
 """Second inputs that were attributes in older versions, as the axes of all that reduce; both are shown alike."""
@@ -137,7 +134,7 @@ _LISTS: Final = {"Pad": "pads", "Squeeze": "axes", "Tile": "repeats", "Unsqueeze
 def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     """Return what one node shows by itself."""
     node = flow.nodes[position]
-    name, inputs = operator(node), tuple(map(flow.alias, node.input))
+    name, inputs = operator(node), tuple(map(flow.alias, node.input)) or ("",)
     unit = Unit((position,), node.output, visible(operator_name(node.domain, node.op_type)), inputs)
     if position in flow.without_effect:  # an output of the graph
         return unit._replace(head="", operands=inputs[:1])
@@ -152,13 +149,13 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         keywords = window(flow, node) if name in _WINDOWS else _over_axes(flow, node, opset, keywords)
         # Weights are not shown, but what stands in their place.
         operands = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_operand(each)])
-        head, block = _CALLED.get(name, name), _CALLED.get(name, "")
-        return unit._replace(
-            head=head, operands=operands, keywords=tuple(keywords), block=block, has_options=name in _WINDOWS
+        block, has_options = _CALLED.get(name, ""), name in _WINDOWS
+        return Unit(
+            (position,), node.output, block or name, operands, tuple(keywords), block=block, has_options=has_options
         )
     if name == "Gemm" and _is_linear(flow, inputs, keywords):
         return unit._replace(head="@", operands=inputs[:2], is_infix=True, block="Linear")
-    if name == "Gather" and len(inputs) == 2 and not keywords and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
+    if name == "Gather" and not keywords and flow.is_weight(inputs[0]) and len(flow.sizes(inputs[0])) > 1:
         return unit._replace(head="Embedding", operands=inputs[::-1], block="Embedding")
     if name in ("Reshape", "Expand", "Flatten"):
         shape = flow.shape_text(node.output[0], inputs)
@@ -171,7 +168,7 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
 
 def _over_axes(flow: Flow, node: Node, opset: int | None, changed: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The axes of a norm or Softmax, if not the last one alone, and its other keywords."""
-    is_old = node.op_type in _OVER_AXIS and opset is not None and opset < _ONE_AXIS
+    is_old = node.op_type in _OVER_AXIS and opset is not None and opset < 13  # over all axes from one on
     axis = next((attribute_text(each) for each in node.attribute if each.name == "axis"), "1" if is_old else "-1")
     is_last = axis.lstrip("-").isdecimal() and flow.is_last_axis(int(axis), (*node.input[:1], *node.output[:1]))
     is_onwards = is_old or node.op_type not in _OVER_AXIS
@@ -190,7 +187,8 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
         keywords = [(in_list if in_list == "axes" else "", f"[{','.join(map(str, listed))}]"), *others]
         inputs = (*inputs[:1], *inputs[2:])
     elif name == "Resize":
-        keywords = [("", flow.shape_text(node.output[0], ())), *(_NEAREST if keywords == _REPEATING else keywords)]
+        others = [("", "nearest")] if keywords == _NEAREST else keywords
+        keywords = [("", flow.shape_text(node.output[0], ())), *others]
         inputs = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_operand(each)])
     operands: list[str] = []
     for slot, operand in enumerate(inputs):
@@ -208,8 +206,8 @@ def _is_linear(flow: Flow, inputs: Sequence[str], changed: list[tuple[str, str]]
     """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
     if len(inputs) < 2 or not flow.is_weight(inputs[1]) or [name for name, _ in changed] not in ([], ["transB"]):
         return False
-    columns = (flow.dims(inputs[1]) or (None,))[0 if changed else -1]
-    return not any(inputs[2:]) or flow.is_row(inputs[2], columns)
+    columns = flow.sizes(inputs[1]).get(-2 if changed else -1)
+    return not any(inputs[2:]) or flow.is_each(inputs[2], columns, -1, 2)
 
 
 def _kept_text(kept: Sequence[Kept]) -> str:
@@ -252,8 +250,8 @@ def window(flow: Flow, node: Node, more: Sequence[int] = ()) -> list[tuple[str, 
 
     With `more`, what a Pad before it adds, for all axes.
     """
-    given = {each.name or "": each for each in node.attribute}
-    ints = {name: each.ints for name, each in given.items()}
+    changed, ints = dict(_changed(node, {})), {each.name: each.ints for each in node.attribute}
+    group, auto = changed.get("group", "1"), changed.get("auto_pad", "")
     slot = 3 if node.op_type == "QLinearConv" else 1
     weight = "".join(node.input[slot : slot + 1])
     dims = (flow.dims(weight) if flow.is_weight(weight) else None) or ()
@@ -262,19 +260,17 @@ def window(flow: Flow, node: Node, more: Sequence[int] = ()) -> list[tuple[str, 
     kernel, pads = ints.get("kernel_shape") or sizes[2:], ints.get("pads", ())
     rank = len(kernel) or len(pads) // 2 or 1
     strides, dilations = [ints.get(name) or (1,) * rank for name in ("strides", "dilations")]
-    group = (given["group"].i or 1) if "group" in given else 1
-    channels = sizes[:1] if node.op_type != "ConvTranspose" else [size * group for size in sizes[1:2]]
-    auto = (given["auto_pad"].s or b"").decode("utf-8", "replace") if "auto_pad" in given else ""
+    factor = int(group) if group.isdecimal() else 0
+    channels = sizes[:1] if node.op_type != "ConvTranspose" else [size * factor for size in sizes[1:2]]
     if auto.startswith("SAME"):
-        is_usual = auto == "SAME_UPPER" and {*strides} == {1} and not more
-        padding = "" if is_usual else visible(auto.lower())
+        padding = "" if auto == "SAME_UPPER" and {*strides} == {1} and not more else auto.lower()
     else:
         padding = _padding(kernel, strides, dilations, pads, more)
     keywords = [
         ("", "x".join(map(str, kernel))), ("out", "".join(map(str, channels))), ("stride", _one_or_all(strides)),
-        ("dilation", _one_or_all(dilations)), ("groups", str(group)), ("pad", padding),
+        ("dilation", _one_or_all(dilations)), ("groups", group), ("pad", padding),
     ]  # fmt: skip
-    keywords += [each for each in _changed(node, {}) if each[0] not in _OF_WINDOWS and each[1].strip("[0,]")]
+    keywords += [each for each in changed.items() if each[0] not in _OF_WINDOWS and each[1].strip("[0,]")]
     depthwise = ("groups", keywords[1][1])
     return [("depthwise", "") if each == depthwise else each for each in keywords if each[1] and each not in _USUAL]
 
