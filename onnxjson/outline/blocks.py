@@ -138,10 +138,6 @@ def _differ(one: object, other: object) -> bool:
     return isinstance(one, int) and isinstance(other, int) and one != other
 
 
-def _groups(flow: Flow, match: Match) -> _Keywords:
-    return [("num_groups", ",".join(map(str, flow.dims(_bound_name(match, "g")) or ("...",))))]
-
-
 def _parts(flow: Flow, match: Match) -> list[Kept]:
     """What two Slices keep of one axis; nothing if that is not known."""
     one, other = [flow.kept(ref.node) for ref in match.calls if operator(ref.node) == "Slice"]
@@ -190,7 +186,8 @@ def _of_points(flow: Flow, match: Match) -> _Keywords | None:
 
 
 _OPEN: Final[dict[str, Callable[[Flow, Match], _Keywords | None]]] = {
-    "Conv": lambda flow, match: window(flow, _nodes(match, "ConvInteger")[0]), "GroupNorm": _groups,
+    "Conv": lambda flow, match: window(flow, _nodes(match, "ConvInteger")[0]),
+    "GroupNorm": lambda flow, match: [("num_groups", str(flow.sizes(_bound_name(match, "g")).get(-1, "...")))],
     "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift, "SqueezeExcite": _of_points, "q8": _of_bytes,
     "rope": _rotation,
 }  # fmt: skip

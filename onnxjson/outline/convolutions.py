@@ -6,12 +6,10 @@ from typing import Final
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit, Units, called, window
 
-ACTIVATIONS: Final = frozenset(
-    {
-        "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "QuickGelu", "Relu", "SiLU", "Sigmoid",
-        "Tanh",
-    }
-)  # fmt: skip
+ACTIVATIONS: Final = frozenset((
+    "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "QuickGelu", "Relu", "SiLU", "Sigmoid",
+    "Tanh",
+))  # fmt: skip
 _NORM: Final = ("bn", "")
 
 
@@ -43,7 +41,7 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
     chain, marks = [number], list[tuple[str, str]]()
     while (follower := graph.only_user(graph.units[chain[-1]].outputs[0])) >= 0 and follower not in graph.changes:
         unit = graph.units[follower]
-        if len(chain) > 1 or not _is_channel_bias(graph.flow, graph.units[number], unit):
+        if len(chain) > 1 or not _is_bias(graph.flow, graph.units[number], unit):
             mark = _mark(graph.flow, unit)
             if mark is None or (mark[0] == "act" and "act" in dict(marks)):
                 break
@@ -53,18 +51,16 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
     return chain, marks
 
 
-def _is_bias(flow: Flow, product: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each column of a product with weights."""
-    columns = flow.sizes(product.operands[1]).get(-1)
-    return follower.head == "+" and any([flow.is_each(name, columns, -1, 1) for name in follower.operands])
-
-
-def _is_channel_bias(flow: Flow, convolution: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each channel of a convolution that has no bias."""
-    node = flow.nodes[convolution.nodes[-1]]
-    channels, rank = dict(convolution.keywords).get("out", ""), len(flow.sizes("".join(node.input[1:2])))
-    each = [flow.is_each(name, int(channels), 1 - rank, rank) for name in follower.operands if channels.isdecimal()]
-    return follower.head == "+" and not any(node.input[2:]) and any(each)
+def _is_bias(flow: Flow, unit: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each column of a product, or to each channel of a convolution without a bias."""
+    if unit.block == "Linear":
+        size, axis, rank = flow.sizes(unit.operands[1]).get(-1), -1, 1
+    else:
+        node, channels = flow.nodes[unit.nodes[-1]], dict(unit.keywords).get("out", "")
+        size = int(channels) if channels.isdecimal() and not any(node.input[2:]) else None
+        rank = len(flow.sizes("".join(node.input[1:2])))
+        axis = 1 - rank
+    return follower.head == "+" and any([flow.is_each(name, size, axis, rank) for name in follower.operands])
 
 
 def _pads(flow: Flow, unit: Unit) -> Sequence[int]:

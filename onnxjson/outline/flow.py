@@ -9,7 +9,7 @@ from onnxjson.model.constants import RANDOM, constant_values, copied_constant, i
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Function, Node
+from onnxjson.model.document import Function, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -63,7 +63,6 @@ _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Tran
 
 NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
-
 
 _OF_SLICE: Final = ("starts", "ends", "axes", "steps")
 
@@ -242,15 +241,11 @@ class Flow:
         scope = self.scope
         return bool(name) and not scope.defines(name) and is_constant(scope, name)
 
-    def is_computed_shape(self, name: str) -> bool:
-        """Whether a value is arithmetic of shapes."""
-        return self.producer(name) in self.shape_nodes
-
     def is_hidden_shape(self, name: str) -> bool:
         """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
-        return self.is_computed_shape(name) or (
-            self.is_weight(name) and ((elements := self.elements(name)) is None or len(elements) > SHOWN)
-        )
+        elements = self.elements(name)
+        is_long = self.is_weight(name) and (elements is None or len(elements) > SHOWN)
+        return is_long or self.producer(name) in self.shape_nodes
 
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""
@@ -285,8 +280,7 @@ class Flow:
             )
             return is_known and sizes == self.dims(node.output[0])
         if name == "Pad":
-            pads = self.elements(node.input[1]) if len(node.input) > 1 else None
-            return pads is not None and not any(pads)
+            return not any(self.numbers(node, 1, "pads") or (1,))
         if name == "Slice":
             kept = self.kept(node)
             return bool(kept) and all([(each.start, each.step) == (0, 1) and each.end == LONG for each in kept])
@@ -409,7 +403,7 @@ class Flow:
         if kind == "Reshape" and (sizes := self.elements(node.input[1])) is not None:
             return len(sizes)
         if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(node.input[0], steps - 1)) is not None:
-            axes = self.elements(node.input[1]) if len(node.input) > 1 else (*node.attribute, Attribute())[0].ints
+            axes = self.numbers(node, 1, "axes")
             return None if not axes else before + len(axes) * (1 if kind == "Unsqueeze" else -1)
         if kind in _OF_RANK:
             ranks = [self.rank(each, steps - 1) for each in node.input[: 1 if kind not in INFIX else 2]]

@@ -49,12 +49,11 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
 
 def _size(flow: Flow, node: Node) -> float | None:
     """The size that a Slice takes from a shape; nan if it is not known, None for other nodes."""
-    kept, shape = flow.kept(node), flow.nodes[flow.producer(node.input[0])]
-    if len(kept) != 1 or operator(shape) != "Shape" or shape.attribute:
+    at, kept = flow.producer(node.input[0]), flow.kept(node)
+    if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute or len(kept) != 1:
         return None
-    start, end = kept[0].start, kept[0].end
+    start, end, dims = kept[0].start, kept[0].end, flow.dims(flow.nodes[at].input[0])
     if start is None or end is None or not (end == start + 1 or (start, end) == (-1, LONG)):
         return None
-    dims = flow.dims(shape.input[0])
     size = dims[start] if dims is not None and -len(dims) <= start < len(dims) else None
     return float(size) if isinstance(size, int) else nan

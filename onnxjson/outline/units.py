@@ -96,11 +96,8 @@ class Units:
         return [self.units[number] for number in depth_first(starts, self._sources)]
 
     def _sources(self, number: int) -> list[int]:
-        unit = self.units[number]
-        names = unit.operands + unit.captured
-        if len(names) > 1:
-            names = tuple(sorted(names, key=self.uses.__getitem__, reverse=True))
-        return [self.producers.get(name, -1) for name in names]
+        names = self.units[number].operands + self.units[number].captured
+        return [self.producer(name) for name in sorted(names, key=self.uses.__getitem__, reverse=True)]
 
 
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
@@ -172,7 +169,7 @@ def _over_axes(flow: Flow, node: Node, opset: int | None, changed: list[tuple[st
     axis = next((attribute_text(each) for each in node.attribute if each.name == "axis"), "1" if is_old else "-1")
     is_last = axis.lstrip("-").isdecimal() and flow.is_last_axis(int(axis), (*node.input[:1], *node.output[:1]))
     is_onwards = is_old or node.op_type not in _OVER_AXIS
-    axes = [] if is_last else [("axes", f"{axis}:")] if is_onwards else [("axis", axis)]
+    axes = [] if is_last else [("axes", f"{axis}:") if is_onwards else ("axis", axis)]
     return [*axes, *[each for each in changed if each != DEFAULT_EPSILON and each[0] not in _UNSEEN]]
 
 
@@ -241,8 +238,7 @@ def attribute_text(attribute: Attribute) -> str:
     value = value_of(attribute)
     items = value if isinstance(value, tuple) else (value,)
     texts = [f"{each:.6g}" if isinstance(each, float) else visible(str(each), 30) for each in items[:8]]
-    text = ",".join([*texts, *["..."] * (len(items) > 8)])
-    return f"[{text}]" if isinstance(value, tuple) else text
+    return f"[{','.join(texts)}{',...' * (len(items) > 8)}]" if isinstance(value, tuple) else texts[0]
 
 
 def window(flow: Flow, node: Node, more: Sequence[int] = ()) -> list[tuple[str, str]]:
