@@ -16,7 +16,7 @@ from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorErro
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.outline.lines import Outline, outline_of
-from onnxjson.outline.places import LARGEST
+from onnxjson.outline.places import INFERRED, LARGEST
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select
@@ -202,7 +202,13 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
 
 
 def _inferred(opened: _Opened, dims: dict[str, int], *, is_asked: bool = True) -> _Opened:
-    """A model with inferred types; with those that it states, where they cannot be inferred."""
+    """A model with inferred types; with those that it states, where they cannot be inferred or all are stated.
+
+    And where the outline is not asked for, and inference would take longer than the rest.
+    """
+    is_long = not is_asked and len(opened.index.node_refs) > INFERRED
+    if is_long or (not dims and opened.index.states_types()):
+        return opened
     try:
         return _typed(opened, dims)
     except OnnxJsonError as error:
@@ -270,7 +276,7 @@ def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Pat
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None
-    typed = _inferred(opened, {}) if len(opened.index.node_refs) <= LARGEST else opened
+    typed = _inferred(opened, {}) if len(opened.index.node_refs) <= INFERRED else opened
     outline = outline_of(typed.model, typed.index)
     return model_page.model_html(opened.path.name, typed.index, cost, overlays, outline)
 

@@ -248,6 +248,16 @@ class Index:
                         pending.append(consumer)
         return positions
 
+    def states_types(self) -> bool:
+        """Whether the graphs state the type of every value that a node computes, a tensor with all of its sizes."""
+        return all(
+            [
+                all([not name or _is_full(scope.types.get(name)) for name in node.output])
+                for scope in self.scopes
+                for node in scope.graph.node
+            ]
+        )
+
     @staticmethod
     def type_of(scope: Scope, name: str) -> Type | None:
         """Return the declared type of a value that is used in `scope`, or None."""
@@ -257,3 +267,10 @@ class Index:
             if enclosing.defines(name):
                 return None
         return None
+
+
+def _is_full(stated: Type | None) -> bool:
+    tensor = None if stated is None else stated.tensor_type
+    if tensor is None or not tensor.elem_type or tensor.shape is None:
+        return False
+    return all([each.dim_value is not None or bool(each.dim_param) for each in tensor.shape.dim])

@@ -280,10 +280,11 @@ class ModelMethods(Guessed, Tabular):
     def outline(self: Any, *, infer: bool = False) -> "onnxjson.Outline":
         """Return the model on one page: lines of blocks, expressions and repeats, which own its nodes.
 
-        Types that the model states make it more precise. With `infer`, they are inferred first, as ``show --outline``
-        does, if they can be; the nodes are then those of the model with these types, at the same addresses.
+        Types that the model states make it more precise. With `infer`, those that it does not state are inferred first,
+        as ``show --outline`` does, if they can be; the nodes are then those of the model with these types, at the same
+        addresses.
         """
-        if not infer:
+        if not infer or onnxjson.index_of(self).states_types():
             return onnxjson.outline_of(self)
         try:
             return onnxjson.outline_of(onnxjson.apply(self, onnxjson.edits.InferShapes()))

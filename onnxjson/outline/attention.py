@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from onnxjson.outline.flow import operator
 from onnxjson.outline.heads import (
     PARTS,
     RESHAPES,
@@ -22,7 +23,6 @@ from onnxjson.outline.heads import (
     split_axis,
     to_join,
 )
-from onnxjson.outline.rows import is_matrix
 from onnxjson.outline.scales import scaled
 from onnxjson.outline.units import Unit, Units, called
 
@@ -102,6 +102,14 @@ class _Attention:
         way = self._up(units[self._softmax].operands[0], _STEPS)
         if way is None or not all([self._note(units[number], scores) for number, scores in reversed(way[:-1])]):
             return False
+        layout = [units[number] for number, _ in way if units[number].head == "Reshape"]
+        ends = [
+            self._graph.flow.dims(name) or ()
+            for name in (units[way[-1][0]].outputs[0], units[self._softmax].operands[0])
+        ]
+        is_back = ends[0][-2:] == ends[1][-2:] and all(ends[0])
+        if not is_back and not all([_keeps_rows(self._graph, unit) for unit in layout]):
+            return False
         values, merge = self._down(units[self._softmax].outputs[0])
         if not values:
             return False
@@ -109,15 +117,19 @@ class _Attention:
         query, key = units[way[-1][0]].operands
         size = self._size(query, -1)
         ways = self._projected([self._way(query, 0), self._way(key, 1), self._way(values, 2)])
-        if self._is_joined(ways, merge) and is_usual(ways, [each for at in merge if (each := order_of(units[at]))]):
+        if self._is_joined(ways, merge, self._size(values, -1)) and is_usual(
+            ways, [each for at in merge if (each := order_of(units[at]))]
+        ):
             self._take(ways, size)
             self.inside.update(merge)
             self.last = merge[-1]
         elif is_plain(ways):
             self._take(ways, size)
-        elif (number := self._before(key)) >= 0 and order_of(units[number]) in TURNS:
-            self._take([Way(query), Way(units[number].operands[0], [number]), Way(values)], size)
-        return bool(self._operands)
+        else:
+            ways = [self._way(query, 0, is_bare=True), self._way(key, 1, is_bare=True), Way(values)]
+            self._take(ways, size)
+            self._keywords += [("k_transposed", "")] * (not ways[1].orders)
+        return True
 
     def _before(self, name: str, uses: int = 1) -> int:
         """The unit that produces a value that only so many operands are, if it may belong to the block; -1 else."""
@@ -156,13 +168,13 @@ class _Attention:
             return None
         unit = self._graph.units[number]
         if unit.head == "@":
-            return None if any([self._graph.flow.is_weight(each) for each in unit.operands]) else [(number, "")]
+            return None if self._graph.flow.is_weight(unit.operands[1]) else [(number, "")]
         names: tuple[str, ...] = ()
         if (factor := scaled(self._graph, unit)) is not None:
             names = factor[:1]
-        elif unit.head in ("Max", "Clip", "Tanh") or _keeps_scores(self._graph, unit):
+        elif unit.head in ("Max", "Clip", "Tanh", "Reshape") or _keeps_scores(self._graph, unit):
             names = unit.operands[:1]
-        elif unit.head in ("+", "Where"):
+        elif unit.head in ("+", "Where", "*"):
             names = unit.operands
         ways = [(each, way) for each in names if (way := self._up(each, steps - 1)) is not None]
         return [(number, ways[0][0]), *ways[0][1]] if len(ways) == 1 else None
@@ -179,6 +191,11 @@ class _Attention:
                 return True
             self._scale *= factor[1]
             return self._bound is None and not self._has_addend and (not self._masks or factor[1] > 0)
+        if unit.head == "*":
+            factors = unit.operands[unit.operands[0] == scores]
+            self._masks.append(("scale=", factors))
+            is_each = graph.flow.is_weight(factors) and (graph.flow.dims(factors) or ())[-2:] == (1, 1)
+            return is_each and len(self._masks) == 1 and self._bound is None
         if unit.head == "+":
             mask = unit.operands[unit.operands[0] == scores]
             if not _is_zero(graph, mask):
@@ -211,16 +228,22 @@ class _Attention:
         dims = self._graph.flow.dims(name) or ()
         return "" if len(dims) < -axis or dims[axis] is None else str(dims[axis])
 
-    def _way(self, name: str, place: int, uses: int = 1, axis: int | None = None) -> Way:
+    def _way(
+        self, name: str, place: int, uses: int = 1, axis: int | None = None, *, orders: Sequence[tuple[int, ...]] = (),
+        is_bare: bool = False,
+    ) -> Way:  # fmt: skip
         """Go back from a product over layout and, for queries and keys, scales, rotations and norms of single heads.
 
-        With `axis`, the value is split along it into queries, keys and values.
+        With `axis`, the value is split along it into queries, keys and values, whose layout has these `orders`. With
+        `is_bare`, only over scales and one exchange of the steps and sizes of keys.
         """
-        way = Way(name)
+        way = Way(name, orders=[*orders])
         size = self._size(name, -2 if place == 1 else -1)
         while (number := self._before(way.source, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
             factor = scaled(self._graph, unit) if place < 2 and not way.norm else None
+            if is_bare and factor is None and (not place or way.orders or order_of(unit) not in TURNS):
+                break
             if factor is not None:
                 way.scale *= factor[1]
             elif place == 1 and (turn := self._turn(number)):
@@ -278,11 +301,13 @@ class _Attention:
         )
         if is_joint and len(parts) == len(splits) == graph.uses[joint]:
             # One product for all three, whose parts nothing else uses.
-            front = self._way(joint, 2, uses=len(splits), axis=split_axis(units[splits[0]]))
+            turned = ways[2].orders
+            front = self._way(joint, 2, uses=len(splits), axis=split_axis(units[splits[0]]), orders=turned)
             ways = [
                 replace(
                     way, source=front.source, inside=[*way.inside, *splits, *front.inside],
-                    orders=[*way.orders, *front.orders], sizes=way.sizes or front.sizes, count=way.count or front.count,
+                    orders=[*way.orders, *front.orders[len(turned) :]],
+                    sizes=way.sizes or front.sizes, count=way.count or front.count,
                     is_split=way.is_split or front.is_split, has_layout=way.has_layout or front.has_layout,
                 )
                 for way in ways
@@ -298,19 +323,15 @@ class _Attention:
             way.source = value
             way.marks = units[number].keywords
             way.inside.append(number)
-            rows = self._before(value, values.count(value))
-            if rows >= 0 and is_matrix(graph, units[rows]):
-                way.inside.append(rows)
-                way.source = units[rows].operands[0]
         return ways
 
-    def _is_joined(self, ways: Sequence[Way], merge: Sequence[int]) -> bool:
+    def _is_joined(self, ways: Sequence[Way], merge: Sequence[int], wide: str) -> bool:
         """Whether layout after the product ends with all heads of a step beside each other, as far as that is known."""
         if not merge or self._graph.units[merge[-1]].head != "Reshape":
             return bool(merge)
         query, _, value = ways
         size = self._graph.units[merge[-1]].keywords[0][1].strip("[]").split(",")[-1]
-        factors = [query.heads or value.heads, *value.sizes[3:]]
+        factors = [query.heads or value.heads, *([wide] if wide else value.sizes[3:])]
         is_known = len(factors) == 2 and all([each.isdigit() for each in (*factors, size)])
         return not is_known or int(factors[0]) * int(factors[1]) == int(size)
 
@@ -334,14 +355,18 @@ class _Attention:
         for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
             both = "qk_norm" if mark == "norm" else mark
             texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
-            self._keywords += [(name, text if mark == "norm" else text[5:-1]) for name, text in texts if text]
+            self._keywords += [
+                (name, text if mark == "norm" else text[5:-1] if "," not in text else text[4:])
+                for name, text in texts
+                if text
+            ]
         self._keywords += query.marks
         self._keywords += [self._bound] if self._bound is not None else []
         size = size or (query.sizes[3] if query.sizes else "")
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf
         if math.isnan(self._scale):
             self._keywords.append(("scale", "sizes(...)"))
-        elif abs(self._scale / usual - 1) > _TOLERANCE:  # also for a size that is not known
+        elif abs(self._scale / (1 if "scale=" in dict(self._masks) else usual) - 1) > _TOLERANCE:  # or an unknown size
             self._keywords.append(("scale", f"{self._scale:.6g}"))
         names = [way.source for way in ways]
         self._operands = names[:1] if len(set(names)) == 1 else names[:2] if names[1] == names[2] else names
@@ -359,9 +384,14 @@ class _Attention:
 
     def _is_bias(self, name: str) -> bool:
         """Whether an addend of the scores is no mask: a constant, or looked up or computed from products and sums."""
-        number = self._graph.producer(name)
+        number, flow = self._graph.producer(name), self._graph.flow
         head = self._graph.units[number].head if number >= 0 else ""
-        return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
+        if flow.is_weight(name):
+            node = flow.nodes[at] if (at := flow.producer(name)) >= 0 else None
+            names = node.input[1:] if node is not None and operator(node) == "Where" else [name]
+            numbers = [each for constant in names for each in flow.elements(constant) or ()]
+            return not any([isinstance(each, float) and each <= _FAR for each in numbers])
+        return head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 
 def _is_far(graph: Units, name: str) -> bool:

@@ -76,8 +76,9 @@ def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
         if users and (operator(nodes[at]) != _SHARED or -1 in users):
             return None
     is_product = block.name == "Linear"
-    named = [flow.alias(_bound_name(match, name)) for name in block.operands]
-    operands = [name for place, name in enumerate(named) if not place or is_product or not flow.is_operand(name)]
+    operands = [flow.alias(_bound_name(match, name)) for name in block.operands]
+    computed = [flow.alias(_bound_name(match, name)) for name in block.computed]
+    operands += [name for name in computed if not flow.is_operand(name)]
     entering = {name for at in inside for name in nodes[at].input if name}.difference([name for _, name in inner])
     if not all([flow.is_operand(name) or flow.alias(name) in operands for name in entering]):
         return None
@@ -138,6 +139,23 @@ def _differ(one: object, other: object) -> bool:
     return isinstance(one, int) and isinstance(other, int) and one != other
 
 
+def _groups(flow: Flow, match: Match) -> _Keywords | None:
+    """The number of groups; None unless a norm is over parts of single pictures, which it leaves as they were."""
+    (norm,) = _nodes(match, "InstanceNormalization")
+    (last,) = [node for node in _nodes(match, "Reshape") if norm.output[0] in node.input]
+    x, groups, out = [flow.dims(name) or () for name in (_bound_name(match, "x"), norm.input[0], last.output[0])]
+    is_back = len(x) == len(out) or not (x and out)
+    is_same = is_back and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    return [("num_groups", str(flow.sizes(_bound_name(match, "g")).get(-1, "...")))] if is_same else None
+
+
+def _of_positions(flow: Flow, match: Match) -> _Keywords | None:
+    """None unless a Gather takes single elements, and no further Reshape follows."""
+    users = [operator(flow.nodes[user]) for user, _ in flow.uses.get(match.root.node.output[0], ()) if user >= 0]
+    is_single = _number(flow, match, "axis") == str(flow.rank(_bound_name(match, "x")))
+    return () if is_single and "Reshape" not in users else None
+
+
 def _parts(flow: Flow, match: Match) -> list[Kept]:
     """What two Slices keep of one axis; nothing if that is not known."""
     one, other = [flow.kept(ref.node) for ref in match.calls if operator(ref.node) == "Slice"]
@@ -152,8 +170,7 @@ def _rotation(flow: Flow, match: Match) -> _Keywords | None:
     (axis, middle, _, step), (_, start, cut, other_step) = parts
     if _nodes(match, "Reshape"):
         return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
-    sizes = flow.sizes(_bound_name(match, "x"))
-    size = sizes.get(axis if axis < 0 else axis - len(sizes))
+    size = flow.size(_bound_name(match, "x"), axis)
     is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)
     is_half &= middle is None or not _differ(2 * middle, size)
     return () if is_half and step == other_step == 1 else None
@@ -164,8 +181,10 @@ def _shift(flow: Flow, match: Match) -> _Keywords | None:
     if not (parts := _parts(flow, match)) or (by := parts[0].start) is None:
         return None
     axis = parts[0].axis
+    size = flow.size(_bound_name(match, "x"), axis)
     is_roll = parts == [(axis, by, LONG, 1), (axis, 0, by, 1)] and _number(flow, match, "axis") == str(axis)
-    return [("", f"axis {axis} by {-by}")] if is_roll else None
+    shift = size - by if isinstance(size, int) and 2 * by > size else -by
+    return [("", f"axis {axis} by {shift}")] if is_roll else None
 
 
 def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
@@ -187,7 +206,8 @@ def _of_points(flow: Flow, match: Match) -> _Keywords | None:
 
 _OPEN: Final[dict[str, Callable[[Flow, Match], _Keywords | None]]] = {
     "Conv": lambda flow, match: window(flow, _nodes(match, "ConvInteger")[0]),
-    "GroupNorm": lambda flow, match: [("num_groups", str(flow.sizes(_bound_name(match, "g")).get(-1, "...")))],
+    "CumSum": lambda flow, match: () if flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"] else None,
+    "GatherND": _of_positions, "GroupNorm": _groups,
     "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift, "SqueezeExcite": _of_points, "q8": _of_bytes,
     "rope": _rotation,
 }  # fmt: skip

@@ -14,13 +14,15 @@ _NORM: Final = ("bn", "")
 
 
 def merge_convolutions(graph: Units) -> None:
-    """Make one block of each convolution with its Pad and what follows it, and of each product with its bias."""
+    """Make one block of each convolution with its Pad and what follows it, of each product with bias and factors."""
     flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
         chain = [number]
         if unit.block == "Linear":
-            follower = graph.only_user(unit.outputs[0])
-            chain += [follower] if follower >= 0 and _is_bias(flow, unit, units[follower]) else []
+            while (follower := graph.only_user(units[chain[-1]].outputs[0])) >= 0:
+                if not _is_bias(flow, unit, units[follower]):
+                    break
+                chain.append(follower)
         elif unit.head in ("Conv", "ConvTranspose"):
             chain, marks = _followers(graph, number)
             padding = graph.producer(unit.operands[0])
@@ -52,7 +54,10 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
 
 
 def _is_bias(flow: Flow, unit: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each column of a product, or to each channel of a convolution without a bias."""
+    """Whether a unit adds a number to each column of a product with weights, or multiplies it, as weights can do.
+
+    Or adds one to each channel of a convolution without a bias.
+    """
     if unit.block == "Linear":
         size, axis, rank = flow.sizes(unit.operands[1]).get(-1), -1, 1
     else:
@@ -60,7 +65,8 @@ def _is_bias(flow: Flow, unit: Unit, follower: Unit) -> bool:
         size = int(channels) if channels.isdecimal() and not any(node.input[2:]) else None
         rank = len(flow.sizes("".join(node.input[1:2])))
         axis = 1 - rank
-    return follower.head == "+" and any([flow.is_each(name, size, axis, rank) for name in follower.operands])
+    is_one = follower.head == "+" or (follower.head == "*" and unit.block == "Linear")
+    return is_one and any([flow.is_each(name, size, axis, rank) for name in follower.operands])
 
 
 def _pads(flow: Flow, unit: Unit) -> Sequence[int]:

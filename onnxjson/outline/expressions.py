@@ -97,6 +97,7 @@ def statements(graph: Units) -> list[Statement]:
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
     written: dict[int, Statement] = {}
+    written_sums: set[str] = set()
     for number, unit in enumerate(graph.ordered()):
         parts: dict[str, Expression] = {}
         inner: list[str] = []
@@ -116,10 +117,11 @@ def statements(graph: Units) -> list[Statement]:
             pending.pop(name, None)
         shown = tuple([name for name in unit.outputs if uses[name]])
         is_single = len(shown) == 1 and uses[shown[0]] == 1 and shown[0] not in flow.outputs
-        if is_single and not (unit.head == "+" and _is_residual(unit, parts, uses)):
+        if is_single and not (unit.head == "+" and _is_residual(unit, parts, uses, written_sums)):
             pending[shown[0]], places[shown[0]] = expression, number
         else:
             written[number] = Statement(shown or unit.outputs[:1], expression)
+            written_sums.update(shown * (unit.head == "+"))
     for name, expression in pending.items():
         written[places[name]] = Statement((name,), expression)
     return [written[number] for number in sorted(written)]
@@ -149,12 +151,10 @@ def _cut(unit: Unit, expression: Expression, parts: dict[str, Expression], inner
     return cut
 
 
-def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str]) -> bool:
-    """Whether a unit adds to a value that is used elsewhere, too: a step of a chain, which begins a new line."""
-    inner = [parts[name] for name in unit.operands]
-    return any(
-        [isinstance(part.pieces[0], Ref) and len(part.pieces) == 1 and uses[part.pieces[0].name] > 1 for part in inner]
-    )
+def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str], sums: set[str]) -> bool:
+    """Whether a unit adds to a sum, or a value that is used elsewhere, too: a step of a chain, which has a line."""
+    inner = [part.pieces[0] for name in unit.operands if len((part := parts[name]).pieces) == 1]
+    return any([isinstance(each, Ref) and (uses[each.name] > 1 or each.name in sums) for each in inner])
 
 
 def _operand(flow: Flow, unit: Unit, name: str) -> Expression:
@@ -164,7 +164,8 @@ def _operand(flow: Flow, unit: Unit, name: str) -> Expression:
     if not flow.is_operand(name):
         return _leaf(Ref(name))
     if flow.is_weight(name):
-        return _leaf(_constant(flow, name, unit.nodes[-1] if unit.head in ("@", "Embedding") else -1))
+        users = [at for at in unit.nodes if name in flow.nodes[at].input] or [unit.nodes[-1]]
+        return _leaf(_constant(flow, name, users[0] if unit.head in ("@", "Embedding") else -1))
     return _leaf(Detail("sizes(...)" if flow.producer(name) not in flow.entering else "[...]"))
 
 

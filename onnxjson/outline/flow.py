@@ -18,12 +18,13 @@ from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 
 SHAPE_INPUTS: Final = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
-    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "HammingWindow": (0,),
-    "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "ReduceL1": (1,),
-    "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,), "ReduceMean": (1,),
-    "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,), "Reshape": (1,),
-    "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Squeeze": (1,), "STFT": (1, 3),
-    "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,), "DFT": (1, 2), "CumSum": (1,),
+    "Dropout": (1, 2), "Expand": (1,), "EyeLike": (), "Gather": (1,), "GatherElements": (), "GatherND": (1,),
+    "HammingWindow": (0,), "HannWindow": (0,), "MaxUnpool": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
+    "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,), "ReduceMax": (1,),
+    "ReduceMean": (1,), "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,), "ReduceSumSquare": (1,),
+    "Reshape": (1,), "Resize": (1, 2, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,),
+    "Squeeze": (1,), "STFT": (1, 3), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
+    "DFT": (1, 2), "CumSum": (1,),
 }  # fmt: skip
 """Inputs of operators that are shapes, sizes, axes, indices, starts, ends, steps or repeats."""
 
@@ -41,6 +42,8 @@ _ARITHMETIC: Final = frozenset(
 
 _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 """Operators that compute positions, grids and masks from sizes alone."""
+
+_SIZES: Final = ("Shape", "Size")
 
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
@@ -61,7 +64,7 @@ _NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
 _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 """Operators that are shown each time: their results differ, or they are parts of blocks, such as projections."""
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
+NO_EFFECT: Final = frozenset({"Cast", "Concat", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 _OF_SLICE: Final = ("starts", "ends", "axes", "steps")
@@ -74,7 +77,7 @@ class Kept(NamedTuple):
     start: int | None
     """None if it is computed from sizes, like `end`."""
     end: int | None
-    """At most `LONG`."""
+    """`LONG` for the end of the axis."""
     step: int
 
 
@@ -127,10 +130,10 @@ class Flow:
 
     @cached_property
     def uses(self) -> dict[str, list[tuple[int, int]]]:
-        """For each value the nodes that consume it, with the position of the input; -1 for outputs of the graph."""
+        """For each value the nodes in `order` that consume it, with the input; -1 for outputs of the graph."""
         uses: dict[str, list[tuple[int, int]]] = {}
-        for position, names in enumerate(self.consumed):
-            for slot, name in enumerate(names):
+        for position in sorted(self.order):
+            for slot, name in enumerate(self.consumed[position]):
                 if name:
                     uses.setdefault(name, []).append((position, slot))
         for slot, name in enumerate(self.outputs):
@@ -160,23 +163,26 @@ class Flow:
     def order(self) -> list[int]:
         """The nodes, each after those that it consumes from, depth first from the outputs; independent of names.
 
-        Nodes that lead to no output follow in their order.
+        Nodes that lead to no output are left out.
         """
-        used = self.uses.keys()
-        unused = [at for at, node in enumerate(self.nodes) if used.isdisjoint(node.output)]
         producers = self.producers
         sources = [[producers[name] for name in names if name in producers] for names in self.consumed]
-        starts = [*map(self.producer, self.outputs), *unused, *range(len(self.nodes))]
-        return depth_first(starts, sources.__getitem__)
+        return depth_first(map(self.producer, self.outputs), sources.__getitem__)
 
     @cached_property
     def shape_nodes(self) -> set[int]:
         """The nodes of arithmetic of shapes, which the lines that consume their values show as one operand.
 
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
-        alone, as positions and grids are.
+        alone, as positions and grids are, or only the sizes of their values are used.
         """
-        return self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        shapes = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        sizes = {at for at in shapes if operator(self.nodes[at]) in _SIZES}
+        for position in reversed(self.order):  # what only the sizes of are used
+            users = {user for name in self.nodes[position].output for user, _ in self.uses.get(name, ())}
+            if users and users <= sizes:
+                sizes.add(position)
+        return shapes | sizes
 
     @cached_property
     def entering(self) -> set[int]:
@@ -201,7 +207,7 @@ class Flow:
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)
-            if name in ("Shape", "Size") or (
+            if name in _SIZES or (
                 name in _OF_SIZES
                 and position not in self.constant_nodes
                 and all([not each or each in values or each in self.constants for each in self.consumed[position]])
@@ -268,6 +274,8 @@ class Flow:
         if name in _NEUTRAL:
             neutral = node.input[1] if len(node.input) == 2 and node.input[1] in self.constants else ""
             return list(self.elements(neutral) or ()) == [_NEUTRAL[name]] and self.dims(neutral) == ()
+        if name == "Concat":
+            return len(node.input) == 1
         if name == "Dropout":
             return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":
@@ -302,8 +310,10 @@ class Flow:
             return []
         count = max([len(each or ()) for each in (starts, ends, axes)])
         unknown: Sequence[int | None] = [None] * count
-        lasts = [min(end, LONG) for end in ends] if ends else unknown
-        kept = list(map(Kept, axes or range(count), starts or unknown, lasts, steps or [1] * count))
+        kept = list(map(Kept, axes or range(count), starts or unknown, ends or unknown, steps or [1] * count))
+        for place, (axis, _, end, _) in enumerate(kept):
+            if end is not None and (end > LONG or end == self.size(node.input[0], axis)):
+                kept[place] = kept[place]._replace(end=LONG)
         return kept if len(kept) == count else []
 
     def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
@@ -381,6 +391,11 @@ class Flow:
         """Return the sizes of a value by axis, the last one -1; none if the rank is unknown."""
         dims = self.dims(name) or ()
         return dict(enumerate(dims, -len(dims)))
+
+    def size(self, name: str, axis: int) -> int | str | None:
+        """Return the size of a value along an axis, which may count from the last one; None if it is not known."""
+        sizes = self.sizes(name)
+        return sizes.get(axis if axis < 0 else axis - len(sizes))
 
     def is_each(self, name: str, size: int | str | None, axis: int, rank: int) -> bool:
         """Whether a constant of at most so many axes has a number for each place along one, which has this size."""

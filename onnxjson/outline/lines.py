@@ -17,13 +17,17 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rotations, merge_rows
+from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
-_STEPS: Final = (merge_convolutions, merge_attention, merge_conditions, merge_rows, merge_layout)
+_STEPS: Final = (merge_rows, merge_convolutions, merge_rotations, merge_attention, merge_conditions, merge_layout)
+
+_AGAIN: Final = 3
+"""Lines of a graph that are written again."""
 
 _INPUTS: Final = 8
 """Inputs or outputs of a graph that are listed."""
@@ -94,7 +98,12 @@ def outline_of(model: Model, index: Index | None = None) -> Outline:
         model: the model; types that it states make the lines more precise.
         index: its index, whose nodes the lines name.
     """
-    return Outline(tuple(_Outliner(model, index or index_of(model)).lines()))
+    index = index or index_of(model)
+    if (short := shortened(index)) is not None:
+        outliner = _Outliner(short.model, index_of(short.model))
+        if outliner.lengthen(short, index):
+            return Outline(tuple(outliner.lines()))
+    return Outline(tuple(_Outliner(model, index).lines()))
 
 
 class _Outliner:
@@ -111,6 +120,10 @@ class _Outliner:
                 self._children.setdefault(scope.owner, []).append(scope)
         self._owned: dict[int, list[NodeRef]] = {}
         """By the identity of a statement, its nodes in their order."""
+        self._said: dict[Hashable, tuple[str, list[str]]] = {}
+        """By a graph in a node, and the names around it, the line of the node and the names that it uses."""
+        self._period = 0
+        """How many places later they are each time that the statement comes again."""
         self._renamings: dict[Scope, dict[str, str]] = {}
         """By graph, the names that its values have in an equal graph, which is shown."""
         self._kept: list[Sequence[Item]] = []
@@ -127,6 +140,19 @@ class _Outliner:
             if scope.owner is not None:
                 self._keys[scope] = key_of_graph(items, scope.inputs, flow.outputs)
             self._own(flow, items)
+
+    def lengthen(self, short: Shortened, index: Index) -> bool:
+        """Make the lines of a short model those of the whole one; return whether they follow."""
+        (short_scope,), (scope,) = self._index.scopes, index.scopes
+        owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
+        longer = lengthened(short, scope.graph.node, self._items[short_scope], owned)
+        if longer is not None:
+            items, owned = longer
+            self._owned = {key: [NodeRef(scope, at) for at in positions] for key, positions in owned.items()}
+            self._index, self._items, self._period = index, {scope: items}, short.period
+            equal, self._flows = self._flows[short_scope].equal, {scope: Flow(scope)}
+            self._flows[scope].equal = equal
+        return longer is not None
 
     def lines(self) -> Iterator[Line]:
         for scope in self._index.scopes:
@@ -184,7 +210,15 @@ class _Outliner:
 
     def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:
         """The nodes of statements, with those of the graphs in their attributes."""
-        return self._with_inner([ref for statement in same for ref in self._owned[id(statement)]])
+        return self._with_inner([ref for refs in self._by_statement(same) for ref in refs])
+
+    def _by_statement(self, same: Sequence[Statement]) -> Iterator[list[NodeRef]]:
+        """Yield the nodes of each statement; those of one that comes again are a period later."""
+        places: dict[int, int] = {}
+        for statement in same:
+            refs = self._owned[id(statement)]
+            place = places[id(statement)] = places.get(id(statement), -1) + 1
+            yield [NodeRef(scope, at + place * self._period) for scope, at in refs] if place else refs
 
     def _with_inner(self, refs: list[NodeRef]) -> list[NodeRef]:
         if self._children:
@@ -204,7 +238,7 @@ class _Outliner:
         for column in zip(*graphs, strict=True):
             yield self._line(flow, column, names)
         for other in scopes:
-            owned = {ref.position for each in statements_of(self._items[other]) for ref in self._owned[id(each)]}
+            owned = {ref.position for refs in self._by_statement(statements_of(self._items[other])) for ref in refs}
             if rest := [position for position in range(len(other.graph.node)) if position not in owned]:
                 refs = [NodeRef(other, position) for position in rest]
                 yield Line(_unused(self._flows[other], rest), tuple(refs))
@@ -230,7 +264,9 @@ class _Outliner:
 
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
         count = len(repeats[0].rounds)
-        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
+        every = [statements_of(items) for repeat in repeats for items in repeat.rounds]
+        nodes_of = self._by_statement([each for part in every for each in part])
+        rounds = [tuple(self._with_inner([ref for _ in part for ref in next(nodes_of)])) for part in every]
         names_of = [[ref.node.name or "" for ref in nodes] for nodes in rounds]
         paths = {common_path(names_of[at : at + count]) for at in range(0, len(rounds), count)}
         # In the rounds of a repeat around, what is the same in all of them.
@@ -247,13 +283,11 @@ class _Outliner:
         text, form = names.text(flow, same)
         inside: list[Line] = []
         written: dict[int, tuple[str, str]] = {}
-        for place, owner in enumerate(self._owned[id(same[0])] if self._children else ()):
-            if owner not in self._children:
-                continue
-            graphs = list(self._inside([self._children[self._owned[id(each)][place]] for each in same], names))
+        for owners in zip(*map(self._owners, same), strict=True) if self._children else ():
+            graphs = list(self._inside([self._children[each] for each in owners], names, text.partition("(")[0]))
             short = [argument for _, argument in graphs if argument is not None]
             texts, forms = [", ".join(parts) for parts in zip(*short, strict=True)] or ["", ""]
-            wider = {**written, owner.position: (texts, forms)}
+            wider = {**written, owners[0].position: (texts, forms)}
             if len(short) == len(graphs) and len(form) < len((both := names.text(flow, same, wider))[1]) < _WIDTH:
                 written, (text, form) = wider, both
             else:
@@ -262,7 +296,14 @@ class _Outliner:
         nodes = tuple(self._nodes(same))
         return Line(text, nodes, next(iter(blocks), ""), lines=tuple(inside), form=form, blocks=blocks)
 
-    def _inside(self, rounds: Sequence[Sequence[Scope]], names: Names) -> Iterator[tuple[Line, tuple[str, str] | None]]:
+    def _owners(self, statement: Statement) -> list[NodeRef]:
+        """The nodes with graphs that a statement shows; arithmetic of sizes may have others."""
+        refs, shown = self._owned[id(statement)], {*statement.expression.nodes}
+        return [ref for ref in refs if ref.position in shown and ref in self._children]
+
+    def _inside(
+        self, rounds: Sequence[Sequence[Scope]], names: Names, owner: str
+    ) -> Iterator[tuple[Line, tuple[str, str] | None]]:
         """The lines of the graphs in the attributes of a node, in all rounds; those of equal graphs once.
 
         Each with text and form of the graph as an argument, such as ``then=Squeeze(x, 0)``, if its outputs are single
@@ -279,7 +320,15 @@ class _Outliner:
             lines = tuple(self._graphs(scopes, inner))
             outputs = [inner.of(name) for name in scopes[0].output_names if name]
             results = f" -> {_cut(outputs, ', ', ', and')}" if len(outputs) > 1 else ""
-            line = Line(f"{title}{results}:", tuple(self._with_inner(refs)), "graph", lines=lines)
+            key = self._keys[scopes[0]]
+            outer = [names.of(name) for name in key.outer]
+            where, before = self._said.setdefault((names, len(scopes), key.key), (owner, outer))
+            if len(scopes) == 1 and where != owner and len(lines) > _AGAIN:
+                others = ", ".join(
+                    [f"{one} for {other}" for one, other in zip(outer, before, strict=True) if one != other]
+                )
+                results, lines = f" as in {where}(...)" + (f", with {others}" if others else ""), ()
+            line = Line(title + results + ":" * bool(lines), tuple(self._with_inner(refs)), "graph", lines=lines)
             yield line, self._argument(line, scopes[0], outputs) if len(equal) == 1 else None
 
     def _argument(self, line: Line, scope: Scope, outputs: Sequence[str]) -> tuple[str, str] | None:

@@ -132,7 +132,9 @@ class Names:
         """Give the values of all rounds the names of those of the first."""
         first = statements_of(repeat.rounds[0])
         inside = {id(each) for each in statements_of([repeat])}
-        for number, items in enumerate(repeat.rounds):
+        numbers = {id(items): number for number, items in enumerate(repeat.rounds)}  # the last ones of equal rounds
+        rounds = {id(items): items for items in repeat.rounds}
+        for number, items in zip(numbers.values(), rounds.values(), strict=True):
             for one, other in zip(first, statements_of(items), strict=True):
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:

@@ -3,13 +3,20 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from onnxjson.outline.convolutions import ACTIVATIONS
-from onnxjson.outline.flow import operator
+from onnxjson.outline.flow import Flow
+from onnxjson.outline.heads import order_of
 from onnxjson.outline.units import Unit, Units
 
-_ROW_WISE: Final = (ACTIVATIONS - {"PRelu"}) | {"Erf", "LayerNorm", "RMSNorm"}
+_ROW_WISE: Final = frozenset(
+    [
+        "", "Cast", "DoubleGelu", "Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm",
+        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh", "q8",
+    ]
+)  # fmt: skip
 """Blocks and operators that compute each row by itself."""
 
 _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
@@ -17,69 +24,164 @@ _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Fla
 
 def merge_layout(graph: Units) -> None:
     """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
-    for number, unit in enumerate(graph.units):
-        chain: list[int] = []
-        at = number
-        while at >= 0 and at not in graph.changes and (last := graph.units[at]).head in _LAYOUT:
-            if len(last.operands) != 1:
+    flow, units = graph.flow, graph.units
+    for number, unit in enumerate(units):
+        follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
+        if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
+            continue
+        chain, kept = [number], list[Unit]()
+        while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
+            if graph.uses[units[before].outputs[0]] != 1:
                 break
-            chain.append(at)
-            at = graph.only_user(last.outputs[0])
-        moves = any([graph.units[each].head == "Transpose" for each in chain])
-        if len(chain) >= (3 if moves else 2):
-            last = graph.units[chain[-1]]
-            shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
-            graph.merge(chain, Unit((), last.outputs, "Rearrange" if moves else "Reshape", unit.operands, (shape,)))
+            chain.insert(0, before)
+        for layout in [units[at] for at in chain]:
+            order = order_of(layout)
+            if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
+                kept.pop()  # a Transpose to and fro
+            else:
+                kept.append(layout)
+        if len(chain) > 1 and kept:
+            moves = any([each.head == "Transpose" for each in kept])
+            shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
+            merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
+            graph.merge(chain, merged._replace(operands=units[chain[0]].operands, outputs=unit.outputs))
+
+
+def _is_layout(unit: Unit) -> bool:
+    return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
 def merge_rows(graph: Units) -> None:
-    """Leave out each Reshape to rows and back around products with weights."""
-    units = graph.units
+    """Leave out each Reshape to the rows of a value and back, where all between them computes each row by itself."""
+    flow, units = graph.flow, graph.units
+    regions: dict[str, int] = {}
+    """By value, the region of all that is computed from the same rows; one that joined another leads to that."""
+    leads: list[int] = []
+    starts: list[list[int]] = []
+    ends: list[list[int]] = []
+    broken: list[int] = []
+
+    def region(number: int) -> int:
+        while leads[number] != number:
+            leads[number] = number = leads[leads[number]]
+        return number
+
     for number, unit in enumerate(units):
-        if unit.head == "Reshape" and (chain := _chain(graph, unit)):
-            first, last = chain[-1], chain[0]
-            before = graph.producer(units[first].operands[0])
-            start = graph.changes.get(first) or units[first]
-            if units[before].head == "Reshape":
-                graph.merge([before, first], start._replace(operands=(units[before].operands[0], *start.operands[1:])))
-            end = graph.changes.get(last) or units[last]
-            graph.merge([number, last], end._replace(outputs=unit.outputs))
+        inner = [region(regions[name]) for name in (*unit.operands, *unit.captured) if name in regions]
+        if unit.head == "Reshape" and inner:
+            ends[inner[0]].append(number)
+        elif unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1:
+            regions[unit.outputs[0]] = len(leads)
+            leads.append(len(leads))
+            starts.append([number])
+            ends.append([])
+        elif inner:
+            for other in {*inner} - {inner[0]}:
+                leads[other] = inner[0]
+                starts[inner[0]] += starts[other]
+                ends[inner[0]] += ends[other]
+            if _is_row_wise(flow, unit, regions):
+                regions[unit.outputs[0]] = inner[0]
+            else:
+                broken.append(inner[0])
+    broken += [regions[name] for name in flow.outputs if name in regions]
+    same: dict[str, str] = {}
+    nodes: dict[str, tuple[int, ...]] = {}
+    for number in {*map(region, leads)} - {*map(region, broken)}:
+        for name, source, at in _left_out(graph, starts[number], ends[number]):
+            same[name], nodes[name], graph.changes[at] = source, units[at].nodes, None
+    for number, unit in enumerate(units if same else ()):
+        if number not in graph.changes and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
+            before = [node for name in unit.operands for node in nodes.pop(name, ())]
+            after = nodes.pop(unit.outputs[0], ())
+            operands, outputs = [
+                tuple([_renamed(same, each) for each in names]) for names in (unit.operands, unit.outputs)
+            ]
+            graph.changes[number] = unit._replace(
+                nodes=(*before, *unit.nodes, *after), operands=operands, outputs=outputs
+            )
 
 
-def _chain(graph: Units, reshape: Unit) -> list[int]:
-    """The units between a Reshape to rows, or an attention, and one back, with a product; the last one first."""
-    chain: list[int] = []
-    name, has_product = reshape.operands[0], False
-    while (number := graph.producer(name)) >= 0 and graph.uses[name] == 1:
-        unit = graph.units[number]
-        if is_matrix(graph, unit) or unit.block == "Attention":
-            return chain if has_product and _is_back(graph, unit, reshape) else []
-        is_row_wise = unit.block == "Linear" or unit.head in _ROW_WISE
-        if not is_row_wise or any([key in ("axis", "axes") for key, _ in unit.keywords]):
-            return []
-        has_product |= unit.block == "Linear"
-        chain.append(number)
-        name = unit.operands[0]
-    return []
+def _renamed(same: Mapping[str, str], name: str) -> str:
+    while name in same:
+        name = same[name]
+    return name
 
 
-def is_matrix(graph: Units, unit: Unit) -> bool:
-    """Whether a unit is a Reshape to the rows of a value, which has the same last axis."""
-    dims = (graph.flow.dims(unit.operands[0]) if unit.head == "Reshape" else None) or ()
-    return bool(dims) and unit.keywords[0][1].strip("[]").split(",")[1:] == [str(dims[-1])]
+def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[str, str, int]]:
+    """Return the Reshapes of a region that are left out, each after a value and the one that is in its place."""
+    units, flow = graph.units, graph.flow
+    axes: dict[int, list[str]] = {}
+    known: list[list[str]] = []
+    for number in (*starts, *ends):
+        unit = units[number]
+        sizes = [flow.shape_text(unit.operands[0], ()), unit.keywords[0][1]]
+        rows, outer = [text.strip("[]").split(",") for text in (sizes if number in ends else sizes[::-1])]
+        axes[number] = outer[:-1] if len(outer) > 2 and rows[-1] in (outer[-1], "...") else []
+        known += [axes[number]] if rows[-1] == outer[-1] else []
+    # Those without an axis for heads.
+    usual = min(filter(None, known), key=lambda each: (len(each), -known.count(each)), default=[])
+    counts = {count for number in starts if (count := units[number].keywords[0][1].strip("[").split(",")[0]).isdigit()}
+    if not usual or len(counts) > 1:
+        return []
+    left_out: dict[str, tuple[str, int]] = {}
+    results = {units[number].outputs[0] for number in starts}
+    for number in (*starts, *ends):
+        before, after = units[number].operands[0], units[number].outputs[0]
+        is_alike = _are_alike(axes[number], usual)
+        if is_alike and number in starts:
+            left_out[after] = before, number
+        elif number in starts:
+            columns = units[number].keywords[0][1].rpartition(",")[2]
+            graph.changes[number] = units[number]._replace(keywords=(("", f"[{','.join(usual)},{columns}"),))
+        elif is_alike and before not in results and before not in left_out:
+            left_out[before] = after, number
+        elif is_alike and before in left_out and after not in flow.outputs:
+            left_out[after] = before, number
+    return [(name, *other) for name, other in left_out.items()]
 
 
-def _is_back(graph: Units, start: Unit, reshape: Unit) -> bool:
-    """Whether a Reshape of rows gives them the axes that they had before."""
-    if start.block == "Attention":  # its heads have been joined; one head may be where it was split
-        name = graph.flow.nodes[start.nodes[-1]].input[0]
-        is_moved = operator(graph.flow.nodes[graph.flow.producer(name)]) == "Transpose"
-        before = tuple([each for at, each in enumerate(graph.flow.dims(name) or ()) if at != (2 if is_moved else 1)])
-    else:
-        before = graph.flow.dims(start.operands[0]) or ()
-    after = reshape.keywords[0][1].strip("[]").split(",")
-    columns = (graph.flow.dims(reshape.operands[0]) or (None,))[-1]
-    sizes = [(str(one or "..."), two) for one, two in zip((*before[:-1], columns), after, strict=False)]
-    differing = [pair for pair in sizes if "..." in pair or pair[0] != pair[1]]
-    # One unknown size follows from the others.
-    return len(before) == len(after) > 2 and (not differing or (len(differing) == 1 and "..." in differing[0]))
+def _is_row_wise(flow: Flow, unit: Unit, regions: Collection[str]) -> bool:
+    """Whether a unit computes each row of the values of some regions by itself."""
+    others = [name for name in unit.operands if name not in regions]
+    ranks = [len(flow.dims(name) or (0, 0)) if flow.is_weight(name) else 2 for name in others]
+    if unit.block == "Linear":
+        return others == [*unit.operands[1:]] and ranks == [2]
+    if unit.is_infix:
+        return unit.head != "@" and max(ranks, default=0) < 2
+    return unit.head in _ROW_WISE and not others and not any([key[:2] == "ax" for key, _ in unit.keywords])
+
+
+def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
+    """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
+    unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
+    return len(one) == len(two) > 0 and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+
+
+def merge_rotations(graph: Units) -> None:
+    """Make one block of a rotation of the first numbers of each head, with the others beside the result."""
+    for number, unit in enumerate(graph.units):
+        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
+        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
+            continue
+        rotation, rest = [graph.units[part] for part in parts]
+        first = graph.producer(rotation.operands[0]) if rotation.head == "rope" else -1
+        if first < 0 or graph.uses[rotation.operands[0]] != 1:
+            continue
+        (axis, start, size), kept = _kept(graph.units[first]), _kept(rest)
+        value, last = rest.operands[0], dict(unit.keywords).get("axis", "0")
+        is_part = not start and kept == (axis, size, "") and graph.units[first].operands[0] == value and size.isdigit()
+        if is_part and all([graph.flow.is_last_axis(int(each), [value, *unit.outputs]) for each in (axis, last)]):
+            dims = graph.flow.dims(value) or (None,)
+            keywords = (*rotation.keywords, *[(f"first {size}", "")] * (str(dims[-1]) != size))
+            operands = (value, *rotation.operands[1:])
+            graph.merge(
+                [first, *parts, number], rotation._replace(outputs=unit.outputs, operands=operands, keywords=keywords)
+            )
+
+
+def _kept(unit: Unit) -> tuple[str, str, str]:
+    """The axis, start and end of what a Slice keeps of one axis; empty for other units."""
+    text = unit.keywords[0][1] if unit.head == "Slice" and len(unit.keywords) == 1 else ""
+    kept = re.fullmatch(r"axis (-?\d+) (-?\d*):(-?\d*)", text)
+    return (kept[1], kept[2], kept[3]) if kept else ("", "", "")

@@ -134,12 +134,12 @@ class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What an outline shows instead of the nodes of a match."""
 
     name: Annotated[str, Meta(description='Name of the block, such as LayerNorm; "" if it changes nothing.')]
-    operands: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Names of the pattern that are its operands; constants after the first are not shown in calls."
-        ),
-    ] = ("x",)
+    operands: Annotated[tuple[str, ...], Meta(description="Names of the pattern that are operands of the block.")] = (
+        "x",
+    )
+    computed: Annotated[
+        tuple[str, ...], Meta(description="Further operands, which are shown if they depend on data.")
+    ] = ()
     keywords: Annotated[
         dict[str, str], Meta(description='Its keywords with the names of their numbers, or their texts; "": a mark.')
     ] = {}

@@ -33,7 +33,7 @@ from onnxjson.model.index import NodeRef, index_of
 from onnxjson.model.operators import operator_name
 from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.trace_records import Trace, optimize
-from onnxjson.outline.places import LARGEST
+from onnxjson.outline.places import INFERRED, LARGEST
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.misses import nearest_misses
 from onnxjson.patterns.names import TensorRef
@@ -111,7 +111,8 @@ class Tools:
         about["operators"] = {
             operator_name(each["domain"], each["op_type"]): each["nodes"] for each in about["operators"]
         }
-        lines = loaded.model.outline(infer=True).texts() if len(index.node_refs) <= LARGEST else None
+        count = len(index.node_refs)
+        lines = loaded.model.outline(infer=count <= INFERRED).texts() if count <= LARGEST else None
         return answer("The model on one page, and its summary.", {"outline": lines} | about)
 
     def cost(self, model: str, dims: dict[str, int] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Rows of the table of goals that are not conversions: mistakes in big texts, diffs, edits, merges, start."""
+"""Rows of the table of goals that are not conversions: mistakes in big texts, diffs, edits, outlines, merges, start."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Goal(NamedTuple):
 
 def measured(setting: Setting) -> list[Goal]:
     """Measure all rows."""
-    return [*_mistakes(setting), _diff(setting), _merge(setting), _edit(setting), _start(setting)]
+    return [*_mistakes(setting), _diff(setting), _merge(setting), _edit(setting), *_outlines(setting), _start(setting)]
 
 
 def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,), runs: int = 1) -> Figures:
@@ -110,6 +110,15 @@ def _edit(setting: Setting) -> Goal:
     measured = json.loads(setting.printed(python("-m", "tests.benchmarks.edits_speed", setting.model(CASES[0]), EDIT)))
     beside = f"{measured['differences']:,} changes"
     return Goal(f"{EDIT}, 100,000 nodes: s", 1.0, measured["plan"], measured["processor"], beside)
+
+
+def _outlines(setting: Setting) -> Iterator[Goal]:
+    say("outlines")
+    for kind in ("layers", "transformer"):
+        count = str(NODES // 100 if setting.quick else NODES)
+        measured = json.loads(setting.printed(python("-m", "tests.benchmarks.outline_speed", kind, count)))
+        what = f"outline of {measured['nodes']:,} nodes, {kind}: s"
+        yield Goal(what, 2.0, measured["outline"], measured["processor"], f"{measured['lines']} lines")
 
 
 def _start(setting: Setting) -> Goal:

@@ -35,7 +35,7 @@ def test_quick_run_prints_every_table_and_every_model_comes_back(tmp_path: Path)
 
 def test_rows_of_other_jobs_are_measured(tmp_path: Path) -> None:
     found = rows.measured(cases.Setting(tmp_path, repeat=1, quick=True))
-    assert len(found) == len(rows.MISTAKES) + 4
+    assert len(found) == len(rows.MISTAKES) + 6
     assert all((row.measured or 0) > 0 for row in found)
     text = report(Results(rows=found), goals=True)
     assert text.count("at most") == len(found)

@@ -72,13 +72,17 @@ def test_finding_about_a_node_names_its_line_of_the_outline(text: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "line"), [([], "h = Neg(Cast(Exp(x), to=float32))"), (["--deep"], "h = Neg(Exp(x))")]
+    ("options", "line"),
+    [
+        ([], "out = Neg(Cast(Exp(x), to=float32)): float32[2,6,8]"),
+        (["--deep"], "out = Neg(Exp(x)): float32[2,6,8]"),
+    ],
 )
 def test_line_of_a_finding_is_that_of_stated_types_and_of_inferred_ones_if_deep(
     options: list[str], line: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "m.onnx"
-    onnxjson.save(model("out = Tanh(x) a = Exp(x) b = Cast<to = 1>(a) unused = Neg(b)"), path)
+    onnxjson.save(model("[n] a = Exp(x) [n] b = Cast<to = 1>(a) out = Neg(b)"), path)
     found = json.loads(run("check", "--select", "all", "--json", *options, path).stdout)
     assert {each["outline"] for each in found if "/node/" in each["address"]} == {line}
 

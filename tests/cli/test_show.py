@@ -192,6 +192,18 @@ def test_model_above_two_gigabytes_is_shown_without_opening_its_weights(tmp_path
     assert found["weights"]["external_bytes"] == 3 * 1_048_576_000
 
 
+def test_types_that_are_stated_are_not_inferred(binary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = binary.with_name("typed.onnx")
+    assert run("rewrite", "infer-shapes", binary, "-o", typed).exit_code == 0
+    shown = run("show", typed, "--outline").stdout
+    assert shown == run("show", binary, "--outline").stdout
+    monkeypatch.setattr("onnxjson.cli.show._typed", lambda *_: pytest.fail("inferred"))
+    assert run("show", typed, "--outline").stdout == shown
+    assert run("show", typed).stdout.startswith(shown)
+    monkeypatch.setattr("onnxjson.cli.show.INFERRED", 3)
+    assert run("show", binary).stdout.startswith(shown.partition("=")[0])
+
+
 def test_hundred_thousand_nodes_are_shown(tmp_path: Path) -> None:
     nodes = [helper.make_node("Relu", [f"t{n}"], [f"t{n + 1}"], f"/layer{n}/Relu", extra=n) for n in range(1000)] * 100
     path = tmp_path / "m.onnx"

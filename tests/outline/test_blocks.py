@@ -13,6 +13,9 @@ NUMBERS = (
 
 CENTRED, SCALED = "m = ReduceMean(x, last) c = Sub(x, m)", "g = Mul(d, w) out = Add(g, b)"
 INNER = "c = Mul(p, cubic) s = Add(x, c) t = Mul(s, tanh)"
+ROWS = "r = Reshape(x, rows) p = MatMul(r, k) g = Relu(p)"
+VARIANCE = "s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e)"
+QUICK = "g = Mul(x, cubic) p = Mul(g, x) s = Add(p, one) m = Mul(x, tanh) t = Mul(m, s)"
 MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(e)"
 
 
@@ -26,6 +29,8 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
             "LayerNorm(x)",
         ),
+        (f"{CENTRED} {VARIANCE} i = Reciprocal(r) d = Mul(c, i) {SCALED}", "LayerNorm(x)"),
+        (f"{CENTRED} {VARIANCE} i = Div(c, r) d = Cast<to = 1>(i) {SCALED}", "LayerNorm(x)"),
         ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
         ("d = Mul(x, inverse) e = Erf(d) a = Add(one, e) h = Mul(half, x) out = Mul(h, a)", "Gelu(x)"),
@@ -33,6 +38,7 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
             f"p = Pow(x, three) {INNER} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)",
             "Gelu(x, tanh)",
         ),
+        (f"{QUICK} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)", "Gelu(x, tanh)"),
         ("out = Gelu(x)", "Gelu(x)"),
         ("s = Sigmoid(x) out = Mul(x, s)", "SiLU(x)"),
         ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
@@ -41,12 +47,37 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
         ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x, alpha=0.166667)"),
         ("m = MatMul(x, k) out = Add(b, m)", "x @ k"),
         ("out = MatMul(x, k)", "x @ k"),
+        ("m = MatMul(x, k) a = Add(b, m) out = Mul(a, w)", "x @ k"),
+        ("m = MatMul(x, k) out = Mul(m, two)", "x @ k * 2"),
         ("d = Div(x, root) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "DoubleGelu(x)"),
         ("d = Div(x, three) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "x * (Erf(x / 3) + 1)"),
     ],
 )  # fmt: skip
 def test_a_block_is_named_if_its_pattern_matches(nodes: str, line: str) -> None:
     assert lines(nodes, NUMBERS) == [f"out = {line}"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "line"),
+    [
+        ("f = Flatten<axis = 2>(x) g = Gather(f, at) out = Reshape(g, s)", "", "GatherND(x, [...])"),
+        ("f = Flatten<axis = 2>(x) g = Gather(f, at) r = Reshape(g, a) out = Reshape(r, s)", "", "GatherND(x, [...])"),
+        ("out = GatherND(x, pairs)", "", "GatherND(x, [...])"),
+        ("f = Flatten(x) g = Gather(f, a) out = Reshape(g, a)", "", "Reshape(Gather(Flatten(x, [...]), -1), [3,2])"),
+        (
+            "f = Flatten<axis = 2>(x) g = Gather(f, i) out = Reshape(g, s)", ", int64[6] i",
+            "Reshape(Gather(Flatten(x, [...], axis=2), i), [3,2])",
+        ),
+        ("d = Cast<to = 7>(x) c = CumSum(d, one) out = Cast<to = 6>(c)", "", "CumSum(x, 1)"),
+    ],
+)  # fmt: skip
+def test_what_exporters_write_for_an_operator_is_shown_as_it(nodes: str, inputs: str, line: str) -> None:
+    weights = (
+        "int64 one = {1}, int64[6] at = {1, 0, 2, 3, 5, 4}, int64[1] a = {-1}, int64[2] s = {3, 2}, int64[3,2,2] "
+        "pairs = {0, 1, 0, 0, 0, 2, 1, 0, 1, 2, 1, 1}"
+    )
+    (found,) = lines(nodes, weights, f"int32[2,3] x{inputs}", "int32[3,2] out")
+    assert found.partition(" = ")[2].partition(":")[0] == line
 
 
 def test_a_block_whose_inner_value_is_used_elsewhere_is_shown_as_operators() -> None:
@@ -72,7 +103,7 @@ def test_a_gate_from_the_means_of_a_value_is_squeeze_and_excitation() -> None:
 def test_rows_whose_axes_have_names_are_not_shown() -> None:
     text = "r = Reshape(x, rows) g = Gemm(r, k, b) t = Reshape(g, shape) out = Relu(t)"
     weights = f"{NUMBERS}, int64[2] rows = {{-1, 8}}"
-    for sizes, found in (("N,S", "Relu(x @ k)"), ("N,T", "Relu(Reshape(Reshape(x, [...,8]) @ k, [N,T,8]))")):
+    for sizes, found in (("N,S", "Relu(x @ k)"), ("N,T", "Relu(Reshape(x @ k, [N,T,8]))")):
         typed, inputs = f"float[{sizes},8] t, float[unk__1,8] r", "float[N,S,8] x, int64[3] shape"
         assert lines(text, f"{weights}, {typed}", inputs, "float[N,S,8] out") == [f"out = {found}: float32[N,S,8]"]
 
@@ -82,7 +113,7 @@ def test_rows_that_get_other_axes_are_shown() -> None:
     for sizes, after in (("2,?,8", "2,?,4"), ("N,N,8", "?,5,8")):
         typed = f"int64[2] rows = {{-1, 8}}, float[L,8] r, float[L,8] g, float[{after}] t"
         found = lines(text, f"{NUMBERS}, {typed}", f"float[{sizes}] x, int64[3] shape", f"float[{after}] out")
-        assert f"Relu(Reshape(Reshape(x, [L,8]) @ k, [{after.replace('?', '...')}]))" in found[0]
+        assert f"Relu(Reshape(x @ k, [{after.replace('?', '...')}]))" in found[0]
 
 
 def test_rows_of_a_product_are_not_shown() -> None:
@@ -92,12 +123,44 @@ def test_rows_of_a_product_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        (f"{ROWS} a = Add(r, g) out = Reshape(a, back)", "x + Relu(x @ k)"),
+        (f"{ROWS} z = Reshape(g, back) c = Reshape(z, rows) m = Erf(c) out = Reshape(m, back)", "Erf(Relu(x @ k))"),
+        (f"{ROWS} t = Reshape(g, heads) out = Relu(t)", "Relu(Reshape(Relu(x @ k), [2,6,2,4]))"),
+        (f"{ROWS} t = Transpose(g) out = Reshape(t, back)", "Rearrange(Relu(Reshape(x, [12,8]) @ k), [2,6,8])"),
+        (f"{ROWS} a = Add(g, table) out = Reshape(a, back)", "Reshape(Relu(Reshape(x, [12,8]) @ k) + table, [2,6,8])"),
+        (
+            f"{ROWS} s = Softmax<axis = 0>(g) out = Reshape(s, back)",
+            "Reshape(Softmax(Relu(Reshape(x, [12,8]) @ k), axis=0), [2,6,8])",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_are_not_shown_where_each_is_computed_by_itself(nodes: str, found: str) -> None:
+    weights = (
+        "int64[2] rows = {12, 8}, int64[3] back = {2, 6, 8}, int64[4] heads = {2, 6, 2, 4}, float[12,8] table = ., "
+        "float[12,8] g, float[12,8] a, float[2,6,8] z"
+    )
+    assert lines(nodes, f"{NUMBERS}, {weights}") == [f"out = {found}"]
+
+
+def test_a_value_of_which_only_the_size_is_used_is_part_of_the_arithmetic_of_shapes() -> None:
+    text = "y = Relu(x) r = Reshape(y, rows) s = Shape(r) e = Expand(b, s) out = Add(e, x)"
+    found = outline(text, f"{NUMBERS}, int64[3] rows = {{2, 6, 8}}").lines[1:]
+    assert [(line.text, len(line.nodes)) for line in found] == [("out = x + sizes(...): float32[2,6,8]", 5)]
+
+
+@pytest.mark.parametrize(
     ("nodes", "line"),
     [
         ("a = Transpose(x) g = Reshape(a, rows) out = Transpose(g)", "Rearrange(x, [2,6,8])"),
         ("a = Reshape(x, rows) g = Unsqueeze(a, last) out = Reshape(g, back)", "Reshape(x, [2,6,8])"),
-        ("a = Transpose(x) out = Reshape(a, back)", "Reshape(Transpose(x), [2,6,8])"),
-        ("a = Transpose(x) g = Reshape(a, rows) c = Transpose(g) out = Relu(g)", "Relu(h)"),
+        ("a = Transpose(x) out = Reshape(a, back)", "Rearrange(x, [2,6,8])"),
+        ("a = Transpose(x) g = Reshape(a, rows) c = Transpose(g) out = Add(c, g)", "h + Transpose(h)"),
+        (
+            "a = Transpose<perm = [1, 2, 0]>(x) g = Transpose<perm = [2, 0, 1]>(a) out = Reshape(g, rows)",
+            "Reshape(x, [2,6,8])",
+        ),
     ],
 )
 def test_chains_of_layout_are_one_line(nodes: str, line: str) -> None:
@@ -130,6 +193,7 @@ def test_a_slice_shows_what_it_keeps(nodes: str, line: str) -> None:
         ("a = Mul(x, one) g = Div(a, one) out = Relu(g)", "Relu(x)"),
         ("a = Sub(x, one) out = Relu(a)", "Relu(x - 1)"),
         ("a = Add(x, zeros) out = Relu(a)", "Relu(x + 0)"),
+        ("a = Concat<axis = 1>(x) out = Relu(a)", "Relu(x)"),
     ],
 )
 def test_arithmetic_without_effect_is_not_shown(nodes: str, line: str) -> None:
@@ -142,6 +206,9 @@ def test_norms_without_a_bias_are_norms() -> None:
     text = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) r = Reshape(n, back) out = Mul(r, w)"
     weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}, float[6,1] w = ."
     assert lines(text, weights) == ["out = GroupNorm(x, num_groups=2)"]
+    bare = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) out = Reshape(n, back)"
+    assert lines(bare, weights) == ["out = GroupNorm(x, num_groups=2)"]
+    assert lines(bare, weights, outputs="float[12,8] out")[0].startswith("out = Reshape(InstanceNorm(Reshape(x")
 
 
 def test_of_long_constant_indices_it_is_shown_that_they_are_there() -> None:
@@ -162,11 +229,11 @@ DEVIATIONS = (
     ("nodes", "line"),
     [
         (MEANS.format("", "third", "w"), "RMSNorm(x)"),
-        (MEANS.format("", "second", "w"), "RMSNorm(x, axes=[1], plain) * w"),
+        (MEANS.format("", "second", "w"), "RMSNorm(x, axes=[1]) * w"),
         (MEANS.format("", "both", "matrix"), "RMSNorm(x, axes=[1,2])"),
-        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2], plain) * w"),
-        (MEANS.format("", "last", "rows"), "RMSNorm(x, plain) * rows"),
-        (MEANS.format("", "last", "two"), "RMSNorm(x, plain) * 2"),
+        (MEANS.format("", "both", "w"), "RMSNorm(x, axes=[1,2]) * w"),
+        (MEANS.format("", "last", "rows"), "RMSNorm(x) * rows"),
+        (MEANS.format("", "last", "two"), "RMSNorm(x) * 2"),
         (
             MEANS.format("<keepdims = 0>", "first", "w"),
             "x / Sqrt(ReduceMean(Square(x), axes=[0], keepdims=0) + 1e-05) * w",
@@ -176,9 +243,9 @@ DEVIATIONS = (
             DEVIATIONS.format("second", "last", "w"),  # the first h is the difference, which is no part of a norm
             "x - ReduceMean(x, axes=[1]) / Sqrt(ReduceMean(Square(h), axes=[-1]) + 1e-05) * w + b",
         ),
-        (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1], plain) * w + b"),
-        (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2], plain) * w + b"),
-        (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x, plain) * rows + b"),
+        (DEVIATIONS.format("second", "second", "w"), "LayerNorm(x, axes=[1]) * w + b"),
+        (DEVIATIONS.format("both", "both", "w"), "LayerNorm(x, axes=[1,2]) * w + b"),
+        (DEVIATIONS.format("last", "last", "rows"), "LayerNorm(x) * rows + b"),
         ("out = LayerNormalization<axis = 2>(x, w)", "LayerNorm(x)"),
         ("out = LayerNormalization<axis = 1>(x, matrix)", "LayerNorm(x, axes=1:)"),
     ],
@@ -301,6 +368,10 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
             "Roll(x, axis 1 by 2)",
         ),
         (
+            "a = Slice(x, four, six, at) b = Slice(x, none, four, at) out = Concat<axis = 1>(a, b)",
+            "Roll(x, axis 1 by 2)",
+        ),
+        (
             "a = Slice(x, one, far, at) b = Slice(x, none, back, at) out = Concat<axis = 1>(a, b)",
             "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :-2), axis=1)",
         ),
@@ -316,4 +387,12 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
 )
 def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) -> None:
     weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
+    weights += "int64[1] four = {4}, int64[1] six = {6}, "
     assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
+
+
+def test_layout_of_which_only_the_size_is_used_is_not_shown() -> None:
+    text = "t = Transpose<perm = [0, 2, 1]>(x) s = Shape(t) n = Neg(x) out = Reshape(n, s)"
+    assert lines(text, outputs="float[2,8,6] out") == ["out = Reshape(Neg(x), [2,8,6]): float32[2,8,6]"]
+    shown = lines(text, outputs="float[2,8,6] out, int64[3] s")
+    assert "s = Shape(Transpose(x, perm=[0,2,1])): int64[3]" in shown

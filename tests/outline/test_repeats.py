@@ -181,6 +181,20 @@ def test_graphs_that_are_equal_but_for_numbers_and_weights_are_one() -> None:
     assert [len(line.nodes) for line in (found.lines[1], *graphs, *graphs[0].lines)] == [5, 4, 2, 2]
 
 
+def test_an_equal_graph_of_another_line_leads_to_the_first_one() -> None:
+    inner = ["u = MatMul({0}, {1}) v = Softmax(u) w = Sub(u, v) r = Exp(w) s = Mul(r, w) {2} = Mul(s, r)"] * 2
+    inner[1] = inner[1].replace("Softmax(u)", "Relu(u)").replace("Sub(u, v)", "Sub(v, u)")
+    one = branches("p", *[each.format("y", "a", name) for each, name in zip(inner, "tf", strict=True)])
+    two = branches("q", *[each.format("z", "b", name) for each, name in zip(inner, "tf", strict=True)])
+    found = outline(
+        f"y = Relu(x) {one} z = Tanh(p) {two} k = Mul(p, q) out = Mul(k, q)", K, inputs="float[2,6,8] x, bool c"
+    )
+    ends = [line.strip() for line in found.texts() if "as in" in line]
+    assert ends == ["then_branch as in h = If(...), with y for h", "else_branch as in h = If(...), with y for h"]
+    nodes = [ref.address for line in found.lines for ref in line.nodes]
+    assert len(nodes) == len({*nodes}) == 30
+
+
 def test_graphs_that_consume_their_values_in_another_order_are_two() -> None:
     one, other = "u = Relu(x) v = Tanh(u) t = Sub(u, v)", "u = Relu(x) v = Tanh(u) f = Sub(v, u)"
     found = lines(branches("out", one, other), inputs="float[2,6,8] x, bool c")
@@ -341,3 +355,13 @@ def test_repeats_that_hand_on_other_numbers_of_values_are_not_alike() -> None:
             value = f"r{at}" if stage == 0 else value
     found = lines(f"{text} m = Max(r10, r11, r12) n = Min(r10, r11, r12) out = Sub(m, n)", K)
     assert [line for line in found if line.startswith("repeat")] == ["repeat 3", "repeat 3"]
+
+
+def test_a_graph_inside_a_constant_that_all_rounds_use_is_not_shown() -> None:
+    choice = "g1 () => (float[8] w1) { w1 = Identity(w) }, else_branch = g2 () => (float[8] w2) { w2 = Neg(w) }"
+    rounds = [
+        f"m{n} = Mul({one}, i) s{n} = Softmax(m{n}) {other} = Add({one}, s{n})"
+        for n, one, other in ((1, "x", "y"), (2, "y", "z"), (3, "z", "out"))
+    ]
+    found = lines(f"i = If (c) <then_branch = {choice}> {' '.join(rounds)}", "bool c = {1}, float[8] w = .")
+    assert found == ["repeat 3  (h = x, out = h)", "  h = h + Softmax(h * same constant)"]

@@ -266,6 +266,11 @@ def test_names_that_inference_invents_are_no_sizes() -> None:
     assert found == ["out = Relu(Reshape(x, [...,2,4]))"]
 
 
+def test_a_convolution_shows_the_size_of_a_computed_weight() -> None:
+    weights = "float[4,6,3] v = ., float two = {2.0}, float[4,6,3] w"
+    assert lines("w = Mul(v, two) out = Conv<pads = [1, 1]>(x, w)", weights) == ["out = Conv(x, 3, out=4)"]
+
+
 @pytest.mark.parametrize(
     ("text", "last"),
     [
@@ -314,9 +319,9 @@ def test_values_in_blocks_that_others_equal_are_shown() -> None:
     weights = "int64[1] last = {-1}, float tiny = {0.001}"
     norm = "{0}s = Mul(x, x) {0}m = ReduceMean({0}s, last) {0}e = Add({0}m, tiny) {0}q = Sqrt({0}e) {0}n = Div(x, {0}q)"
     mean = "s = Mul(x, x) m = ReduceMean(s, last)"
-    mean_line, block = "ReduceMean(Square(x), axes=[-1])", "RMSNorm(x, eps=0.001, plain)"
+    mean_line, block = "ReduceMean(Square(x), axes=[-1])", "RMSNorm(x, eps=0.001)"
     found = lines(f"{norm.format('a')} {mean} z = Exp(m) y = Add(an, z) out = Tanh(y)", weights)
-    assert found == [f"h = Exp({mean_line})", f"out = Tanh(h + {block})"]
+    assert found == [f"h = {block} + Exp({mean_line})", "out = Tanh(h)"]
     twice = f"{norm.format('a')} {norm.format('b')} {mean} z = Mul(an, m) y = Sub(z, bn) out = Tanh(y)"
     assert lines(twice, weights) == [f"h = {block}", f"out = Tanh(h * {mean_line} - h)"]
     assert len({ref.position for line in outline(twice, weights).lines for ref in line.nodes}) == 15

@@ -105,8 +105,20 @@ CASES = {
         "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) r = Reshape(n, eight) y = Mul(r, v)",
         "n = InstanceNormalization(x, c, c) y = Mul(n, v)",
     ),
+    "group-norm-plain": Case(
+        "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) y = Reshape(n, eight)",
+        "n = InstanceNormalization(x, c, c) y = Reshape(n, flat)",
+    ),
     "nan-guard": Case(
         "p = Softmax(x) n = IsNaN(p) y = Where(n, zero, p)", "p = Softmax(x) n = IsNaN(p) y = Where(n, one, p)"
+    ),
+    "index-by-position": Case(
+        "f = Flatten <axis = 4> (x) g = Gather(f, first) y = Reshape(g, last)",
+        "f = Flatten <axis = 4> (x) g = Gather <axis = 1> (f, first) y = Reshape(g, last)",
+    ),
+    "cumsum-between-casts": Case(
+        "w6 = Cast <to = 7> (x) s = CumSum(w6, second) y = Cast <to = 6> (s)",
+        "w6 = Cast <to = 7> (x) s = CumSum <exclusive = 1> (w6, second) y = Cast <to = 6> (s)",
     ),
     "linear": Case("o = MatMul(x, w) y = Add(o, v)", "o = MatMul(x, z1) y = Add(o, v)"),
     "rms-norm": Case(
