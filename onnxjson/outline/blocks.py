@@ -156,29 +156,42 @@ def _of_positions(flow: Flow, match: Match) -> _Keywords | None:
     return () if is_single and "Reshape" not in users else None
 
 
-def _parts(flow: Flow, match: Match) -> list[Kept]:
+def _parts(flow: Flow, slices: Sequence[Node]) -> list[Kept]:
     """What two Slices keep of one axis; nothing if that is not known."""
-    one, other = [flow.kept(ref.node) for ref in match.calls if operator(ref.node) == "Slice"]
-    is_one = len(one) == len(other) == 1 and one[0].axis == other[0].axis
-    return [*one, *other] if is_one else []
+    one, other = [flow.kept(node) for node in slices]
+    return [*one, *other] if len(one) == len(other) == 1 and one[0].axis == other[0].axis else []
 
 
 def _rotation(flow: Flow, match: Match) -> _Keywords | None:
-    """None unless the negated part is the second half, and the other one the first; or each second number."""
-    if not (parts := _parts(flow, match)):
+    """Of how many numbers of each head a rotation is, if not of all; None for what is not a rotation."""
+    slices = [ref.node for ref in match.calls if operator(ref.node) == "Slice"]
+    if len(slices) == 2:
+        return () if _is_rotation(flow, match, slices, "x") else None
+    front, *inner, rest = slices  # the others are beside the result
+    parts, (name, out) = _parts(flow, [front, rest]), (_bound_name(match, "x"), match.root.node.output[0])
+    if not parts or not _is_rotation(flow, match, inner, "p"):
         return None
+    axes = {parts[0].axis, *[each.i for each in match.root.node.attribute if each.name == "axis"]}
+    is_last = all([axis is not None and flow.is_last_axis(axis, [name, out]) for axis in axes])
+    is_front = [part[1:] for part in parts] == [(0, parts[0].end, 1), (parts[0].end, LONG, 1)]
+    return [(f"first {parts[0].end}", "")] if is_last and is_front and parts[0].end is not None else None
+
+
+def _is_rotation(flow: Flow, match: Match, slices: Sequence[Node], name: str) -> bool:
+    """Whether the first Slice, which is negated, is the second half, and the other the first; or each second number."""
+    if not (parts := _parts(flow, slices)):
+        return False
     (axis, middle, _, step), (_, start, cut, other_step) = parts
     if _nodes(match, "Reshape"):
-        return () if (start, middle, step, other_step) == (0, 1, 2, 2) else None
-    size = flow.size(_bound_name(match, "x"), axis)
+        return (start, middle, step, other_step) == (0, 1, 2, 2)
+    size = flow.size(_bound_name(match, name), axis)
     is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)
-    is_half &= middle is None or not _differ(2 * middle, size)
-    return () if is_half and step == other_step == 1 else None
+    return is_half and step == other_step == 1 and (middle is None or not _differ(2 * middle, size))
 
 
 def _shift(flow: Flow, match: Match) -> _Keywords | None:
     """The axis and distance of a Roll; None unless the end of a value along one axis is put before its start."""
-    if not (parts := _parts(flow, match)) or (by := parts[0].start) is None:
+    if not (parts := _parts(flow, [ref.node for ref in match.calls[1:]])) or (by := parts[0].start) is None:
         return None
     axis = parts[0].axis
     size = flow.size(_bound_name(match, "x"), axis)

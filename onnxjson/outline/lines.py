@@ -17,14 +17,14 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rotations, merge_rows
+from onnxjson.outline.rows import merge_layout, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
-_STEPS: Final = (merge_rows, merge_convolutions, merge_rotations, merge_attention, merge_conditions, merge_layout)
+_STEPS: Final = (merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_layout)
 
 _AGAIN: Final = 3
 """Lines of a graph that are written again."""

@@ -3,7 +3,6 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -156,32 +155,3 @@ def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
     """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
     unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
     return len(one) == len(two) > 0 and len(unknown) < 2 and all(["..." in pair for pair in unknown])
-
-
-def merge_rotations(graph: Units) -> None:
-    """Make one block of a rotation of the first numbers of each head, with the others beside the result."""
-    for number, unit in enumerate(graph.units):
-        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
-        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
-            continue
-        rotation, rest = [graph.units[part] for part in parts]
-        first = graph.producer(rotation.operands[0]) if rotation.head == "rope" else -1
-        if first < 0 or graph.uses[rotation.operands[0]] != 1:
-            continue
-        (axis, start, size), kept = _kept(graph.units[first]), _kept(rest)
-        value, last = rest.operands[0], dict(unit.keywords).get("axis", "0")
-        is_part = not start and kept == (axis, size, "") and graph.units[first].operands[0] == value and size.isdigit()
-        if is_part and all([graph.flow.is_last_axis(int(each), [value, *unit.outputs]) for each in (axis, last)]):
-            dims = graph.flow.dims(value) or (None,)
-            keywords = (*rotation.keywords, *[(f"first {size}", "")] * (str(dims[-1]) != size))
-            operands = (value, *rotation.operands[1:])
-            graph.merge(
-                [first, *parts, number], rotation._replace(outputs=unit.outputs, operands=operands, keywords=keywords)
-            )
-
-
-def _kept(unit: Unit) -> tuple[str, str, str]:
-    """The axis, start and end of what a Slice keeps of one axis; empty for other units."""
-    text = unit.keywords[0][1] if unit.head == "Slice" and len(unit.keywords) == 1 else ""
-    kept = re.fullmatch(r"axis (-?\d+) (-?\d*):(-?\d*)", text)
-    return (kept[1], kept[2], kept[3]) if kept else ("", "", "")

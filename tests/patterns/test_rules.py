@@ -47,6 +47,7 @@ SQUARES = "p = Pow(x, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a)
 SCORES = "t = Transpose <perm = [0, 1, 3, 2]> (z) s = MatMul(x, t) "
 SCALED = "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
 ROTATED = "a = Slice(x, four, end, last) b = Slice(x, first, four, last) n = Neg(a) "
+PARTIAL = "p = Slice(x, first, four, last) q = Slice(x, four, end, last) " + ROTATED.replace("(x", "(p")
 NEIGHBOURS = (
     "a = Slice(x, first, end, last) b1 = Slice(x, four, end, last) n = Neg(b1) p = Unsqueeze(n, last) "
     "q = Unsqueeze(a, last) "
@@ -139,6 +140,10 @@ CASES = {
     "rotary-embedding": Case(
         ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
         ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
+    ),
+    "rotary-embedding-partial": Case(
+        PARTIAL + "r = Concat <axis = -1> (n, b2) f = Mul(r, half) e = Mul(p, half) o = Add(e, f) y = Concat <axis = -1> (o, q)",
+        PARTIAL + "r = Concat <axis = -1> (n, b2) f = Mul(r, half) e = Mul(p, half) o = Add(e, f) y = Concat <axis = -1> (o, b2)",
     ),
     "rotary-embedding-interleaved": Case(
         NEIGHBOURS + "r = Concat <axis = -1> (p, q) t = Reshape(r, eight) f = Mul(t, v) e = Mul(x, v) y = Add(e, f)",
