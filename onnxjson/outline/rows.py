@@ -23,31 +23,23 @@ _LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Fla
 
 def merge_layout(graph: Units) -> None:
     """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
-    flow, units = graph.flow, graph.units
+    units = graph.units
     for number, unit in enumerate(units):
-        follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
-        if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
-            continue
-        chain, kept = [number], list[Unit]()
-        while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
-            if graph.uses[units[before].outputs[0]] != 1:
-                break
-            chain.insert(0, before)
-        for layout in [units[at] for at in chain]:
-            order = order_of(layout)
+        chain, kept = list[int](), list[Unit]()
+        at = number
+        while at >= 0 and at not in graph.changes and units[at].head in _LAYOUT and len(units[at].operands) == 1:
+            order = order_of(units[at])
             if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
                 kept.pop()  # a Transpose to and fro
             else:
-                kept.append(layout)
+                kept.append(units[at])
+            chain.append(at)
+            at = graph.only_user(units[at].outputs[0])
         if len(chain) > 1 and kept:
-            moves = any([each.head == "Transpose" for each in kept])
-            shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
+            last, moves = units[chain[-1]], any([each.head == "Transpose" for each in kept])
+            shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
             merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
-            graph.merge(chain, merged._replace(operands=units[chain[0]].operands, outputs=unit.outputs))
-
-
-def _is_layout(unit: Unit) -> bool:
-    return unit.head in _LAYOUT and len(unit.operands) == 1
+            graph.merge(chain, merged._replace(operands=unit.operands, outputs=last.outputs))
 
 
 def merge_rows(graph: Units) -> None:
