@@ -25,21 +25,27 @@ def merge_layout(graph: Units) -> None:
     """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
     units = graph.units
     for number, unit in enumerate(units):
-        chain, kept = list[int](), list[Unit]()
+        last = unit
+        chain, kept = dict[int, None](), list[Unit]()
         at = number
-        while at >= 0 and at not in graph.changes and units[at].head in _LAYOUT and len(units[at].operands) == 1:
+        while _is_layout(graph, at) and at not in chain:
             order = order_of(units[at])
-            if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
+            if kept and order and [*map(dict(enumerate(order)).get, order_of(kept[-1]))] == sorted(order):
                 kept.pop()  # a Transpose to and fro
             else:
                 kept.append(units[at])
-            chain.append(at)
-            at = graph.only_user(units[at].outputs[0])
+            chain[at], last = None, units[at]
+            at = graph.only_user(last.outputs[0])
         if len(chain) > 1 and kept:
-            last, moves = units[chain[-1]], any([each.head == "Transpose" for each in kept])
+            moves = any([each.head == "Transpose" for each in kept])
             shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
             merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
-            graph.merge(chain, merged._replace(operands=unit.operands, outputs=last.outputs))
+            graph.merge([*chain], merged._replace(operands=unit.operands, outputs=last.outputs))
+
+
+def _is_layout(graph: Units, number: int) -> bool:
+    unit = graph.units[number]
+    return number >= 0 and number not in graph.changes and unit.head in _LAYOUT and len(unit.operands) == 1
 
 
 def merge_rows(graph: Units) -> None:

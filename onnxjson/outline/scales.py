@@ -38,7 +38,7 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
     if kind == "Slice":
         return _size(flow, node)
     if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
-        return _number(flow, node.input[0], steps - 1)
+        return _number(flow, "".join(node.input[:1]), steps - 1)
     numbers = [_number(flow, each, steps - 1) for each in node.input if kind in _NUMBERS]
     known = [each for each in numbers if each is not None]
     try:
@@ -49,7 +49,7 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
 
 def _size(flow: Flow, node: Node) -> float | None:
     """The size that a Slice takes from a shape; nan if it is not known, None for other nodes."""
-    at, kept = flow.producer(node.input[0]), flow.kept(node)
+    at, kept = flow.producer("".join(node.input[:1])), flow.kept(node)
     if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute or len(kept) != 1:
         return None
     start, end, dims = kept[0].start, kept[0].end, flow.dims(flow.nodes[at].input[0])
