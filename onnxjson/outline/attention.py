@@ -152,6 +152,9 @@ class _Attention:
                 self.last = number
             elif not (is_layout(unit) if values else _keeps_scores(self._graph, unit)):
                 break
+            is_turned = any([order_of(self._graph.units[each]) for each in merge])
+            if values and unit.head == "Reshape" and not is_turned and not _keeps_rows(self._graph, unit):
+                break  # heads are beside each other only after a Transpose
             if values and number != self.last:
                 merge.append(number)
             else:
@@ -251,7 +254,7 @@ class _Attention:
                 way.orders.append(TURNS[0])
                 way.inside += turn[:-1]
                 number, unit = turn[-1], self._graph.units[turn[-1]]
-            elif is_layout(unit) and not self._breaks_rows(unit):
+            elif is_layout(unit) and not self._breaks_rows(unit, way.orders):
                 axis = way.add(self._graph, unit, axis)
             elif unit.head == "Expand" and self._is_of_groups(unit):
                 way.is_grouped = True
@@ -265,10 +268,10 @@ class _Attention:
             way.source = unit.operands[0] if factor is None else factor[0]
         return way
 
-    def _breaks_rows(self, unit: Unit) -> bool:
+    def _breaks_rows(self, unit: Unit, orders: Sequence[tuple[int, ...]]) -> bool:
         """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
-        axes = len(self._graph.flow.dims(unit.operands[0]) or ())
-        return unit.head == "Reshape" and axes > 3 and not _keeps_rows(self._graph, unit)
+        is_single = len(self._graph.flow.dims(unit.operands[0]) or ()) > 3 or all([each in TURNS for each in orders])
+        return unit.head == "Reshape" and is_single and not _keeps_rows(self._graph, unit)
 
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
@@ -351,8 +354,10 @@ class _Attention:
             self.inside.update(way.inside)
             self._scale *= way.scale
         heads, key_heads = query.heads or value.heads, key.heads or value.heads
+        if not (heads.isdigit() or key.is_grouped or key_heads == "1"):
+            heads = key_heads
         self._keywords += [("heads", heads)] if heads else []
-        self._keywords += [("kv_heads", key_heads)] if heads != key_heads else []
+        self._keywords += [("kv_heads", key_heads)] if heads != key_heads or key.is_grouped else []
         for mark, pair in (("rope", (query.rotation, key.rotation)), ("norm", (query.norm, key.norm))):
             both = "qk_norm" if mark == "norm" else mark
             texts = [(both, pair[0])] if pair[0] == pair[1] else zip((f"q_{mark}", f"k_{mark}"), pair, strict=True)
@@ -363,6 +368,8 @@ class _Attention:
             ]
         self._keywords += query.marks
         self._keywords += [self._bound] if self._bound is not None else []
+        if self._bound is not None and self._bound[0] == "softcap":  # which divides the scores by itself
+            self._scale *= float(self._bound[1])
         size = size or (query.sizes[3] if query.sizes else "")
         usual = float(size) ** -0.5 if size.isdigit() and int(size) else math.inf
         if math.isnan(self._scale):

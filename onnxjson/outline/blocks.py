@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from onnxjson.model.document import Attribute, Model, Node
+from onnxjson.model.document import Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.scopes import Scope
-from onnxjson.model.tensors import to_numpy
 from onnxjson.outline.flow import LONG, Flow, Kept, operator
 from onnxjson.outline.units import DEFAULT_EPSILON, Unit, attribute_text, window
 from onnxjson.patterns.expression import Pattern
@@ -31,29 +30,10 @@ def _blocks() -> list[tuple[Pattern, NamedBlock]]:
     return sorted(found, key=lambda each: -max([len(variant.calls) for variant in each[0].variants]))
 
 
-@cache
-def _padding() -> Pattern:
-    """What torch computes the padding of all axes with, from pairs of numbers, those of the last axis first."""
-    pairs = "Reshape(Concat(?pairs, ConstantOfShape<value=$zero>(?count)), [-1, 2])"
-    return parse(f"Cast(Reshape(Transpose<perm=[1, 0]>(Slice({pairs}, [-1], [{-(2**63 - 1)}], [0], [-1])), [-1]))")
-
-
-def _padded(flow: Flow, match: Match) -> Iterator[tuple[str, list[int]]]:
-    """Yield the numbers before and after all axes that a match computes, with their name."""
-    zero = match.bindings["zero"]
-    pairs, count = [flow.elements(_bound_name(match, name)) for name in ("pairs", "count")]
-    if pairs and count and isinstance(zero, Attribute) and zero.t is not None and not to_numpy(zero.t).any():
-        numbers = [*pairs, *[0] * count[0]]
-        yield match.root.node.output[0], [*numbers[-2::-2], *numbers[::-2]]
-
-
 def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iterator[tuple[Scope, Unit]]:
     """Yield the blocks of all graphs as units; no inner value is used elsewhere, no node but `_SHARED` is in two."""
     taken: dict[Scope, set[int]] = {scope: set() for scope in flows}
     nodes = Nodes(model, index, TOLERANCE)
-    for match in matches(matchers(model, index, _padding(), nodes=nodes)):
-        if (flow := flows.get(match.root.scope)) is not None:
-            flow.computed.update(_padded(flow, match))
     for pattern, block in _blocks():
         for match in matches(matchers(model, index, pattern, nodes=nodes), overlapping=True):
             scope = match.root.scope
@@ -145,7 +125,8 @@ def _groups(flow: Flow, match: Match) -> _Keywords | None:
     (last,) = [node for node in _nodes(match, "Reshape") if norm.output[0] in node.input]
     x, groups, out = [flow.dims(name) or () for name in (_bound_name(match, "x"), norm.input[0], last.output[0])]
     is_back = len(x) == len(out) or not (x and out)
-    is_same = is_back and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    is_each = flow.producer(norm.input[0]) in flow.without_effect  # a group for each channel: an InstanceNorm
+    is_same = is_back and not is_each and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
     return [("num_groups", str(flow.sizes(_bound_name(match, "g")).get(-1, "...")))] if is_same else None
 
 
@@ -182,7 +163,10 @@ def _is_rotation(flow: Flow, match: Match, slices: Sequence[Node], name: str) ->
     if not (parts := _parts(flow, slices)):
         return False
     (axis, middle, _, step), (_, start, cut, other_step) = parts
-    if _nodes(match, "Reshape"):
+    if joins := _nodes(match, "Reshape"):
+        sizes = [flow.dims(each) or () for each in (_bound_name(match, name), joins[0].output[0])]
+        if any([_differ(one, other) for one, other in zip(*sizes, strict=False)]):
+            return False
         return (start, middle, step, other_step) == (0, 1, 2, 2)
     size = flow.size(_bound_name(match, name), axis)
     is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)

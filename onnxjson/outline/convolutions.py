@@ -18,9 +18,9 @@ def merge_convolutions(graph: Units) -> None:
     flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
         chain = [number]
-        if unit.block == "Linear":
+        if unit.block in ("Linear", "InstanceNorm"):
             while (follower := graph.only_user(units[chain[-1]].outputs[0])) >= 0:
-                if not _is_bias(flow, unit, units[follower]):
+                if not _is_absorbed(flow, unit, units[follower]):
                     break
                 chain.append(follower)
         elif unit.head in ("Conv", "ConvTranspose"):
@@ -43,7 +43,7 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
     chain, marks = [number], list[tuple[str, str]]()
     while (follower := graph.only_user(graph.units[chain[-1]].outputs[0])) >= 0 and follower not in graph.changes:
         unit = graph.units[follower]
-        if len(chain) > 1 or not _is_bias(graph.flow, graph.units[number], unit):
+        if marks or not _is_absorbed(graph.flow, graph.units[number], unit):
             mark = _mark(graph.flow, unit)
             if mark is None or (mark[0] == "act" and "act" in dict(marks)):
                 break
@@ -53,20 +53,18 @@ def _followers(graph: Units, number: int) -> tuple[list[int], list[tuple[str, st
     return chain, marks
 
 
-def _is_bias(flow: Flow, unit: Unit, follower: Unit) -> bool:
-    """Whether a unit adds a number to each column of a product with weights, or multiplies it, as weights can do.
-
-    Or adds one to each channel of a convolution without a bias.
-    """
+def _is_absorbed(flow: Flow, unit: Unit, follower: Unit) -> bool:
+    """Whether a unit adds a number to each column or channel of another, or multiplies it, as weights could do."""
+    size: int | str | None
     if unit.block == "Linear":
         size, axis, rank = flow.sizes(unit.operands[1]).get(-1), -1, 1
     else:
-        node, channels = flow.nodes[unit.nodes[-1]], dict(unit.keywords).get("out", "")
-        size = int(channels) if channels.isdecimal() and not any(node.input[2:]) else None
-        rank = len(flow.sizes("".join(node.input[1:2])))
+        rank, channels = dict(unit.keywords).get("", "").count("x") + 3, dict(unit.keywords).get("out", "")
+        size = int(channels) if channels.isdecimal() else None
+        if unit.head == "InstanceNorm":
+            rank, size = len(flow.sizes(unit.operands[0])), flow.size(unit.operands[0], 1)
         axis = 1 - rank
-    is_one = follower.head == "+" or (follower.head == "*" and unit.block == "Linear")
-    return is_one and any([flow.is_each(name, size, axis, rank) for name in follower.operands])
+    return follower.head in ("+", "*") and any([flow.is_each(each, size, axis, rank) for each in follower.operands])
 
 
 def _pads(flow: Flow, unit: Unit) -> Sequence[int]:

@@ -81,6 +81,9 @@ class Way:
             if len(sizes) == 4 and (not self.sizes or self.orders):
                 self.sizes = sizes
                 self.count = sizes[2 if self.orders and self.orders[-1][1:2] == (2,) else 1]
+                rows = [*map(str, graph.flow.dims(unit.operands[0]) or ())]
+                if rows[:2] == sizes[:2] and sizes[2] == "..." and len(rows) == 3 and (rows[2] + sizes[3]).isdigit():
+                    self.count = str(int(rows[2]) // int(sizes[3]))
         return axis
 
 

@@ -15,16 +15,19 @@ from onnxjson.outline.blocks import block_units
 from onnxjson.outline.convolutions import merge_convolutions
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
+from onnxjson.outline.integers import computed
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_layout, merge_rows
+from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
-_STEPS: Final = (merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_layout)
+_STEPS: Final = (
+    merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_nested, merge_layout, merge_copies
+)  # fmt: skip
 
 _AGAIN: Final = 3
 """Lines of a graph that are written again."""
@@ -111,6 +114,8 @@ class _Outliner:
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+        for flow in self._flows.values():
+            flow.computed.update(computed(flow))
         self._blocks: dict[Scope, dict[int, Unit]] = {}
         for scope, unit in block_units(model, index, self._flows):
             self._blocks.setdefault(scope, {})[unit.nodes[-1]] = unit

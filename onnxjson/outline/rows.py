@@ -3,9 +3,11 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from math import prod
 from typing import Final
 
+from onnxjson.model.dimensions import INVENTED
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.heads import order_of
 from onnxjson.outline.units import Unit, Units
@@ -13,143 +15,220 @@ from onnxjson.outline.units import Unit, Units
 _ROW_WISE: Final = frozenset(
     [
         "", "Cast", "DoubleGelu", "Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm",
-        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh", "q8",
+        "Relu", "SiLU", "Sigmoid", "Softmax", "Tanh",
     ]
 )  # fmt: skip
 """Blocks and operators that compute each row by itself."""
 
-_LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
+_NESTED: Final = 32
+"""Operands of Concats in each other, and users of a value that are looked at."""
+
+_LAYOUT: Final = frozenset({"", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
 
 
 def merge_layout(graph: Units) -> None:
     """Make one unit of chains of layout operators: a Reshape, or a Rearrange if the order changes."""
-    units = graph.units
+    flow, units = graph.flow, graph.units
     for number, unit in enumerate(units):
-        last = unit
-        chain, kept = dict[int, None](), list[Unit]()
-        at = number
-        while _is_layout(graph, at) and at not in chain:
-            order = order_of(units[at])
-            if kept and order and [*map(dict(enumerate(order)).get, order_of(kept[-1]))] == sorted(order):
+        follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
+        if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
+            continue
+        chain, kept = [number], list[Unit]()
+        while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
+            if graph.uses[units[before].outputs[0]] != 1:
+                break
+            chain.insert(0, before)
+        for layout in [units[at] for at in chain]:
+            order = order_of(layout)
+            if kept and order and [order[axis] for axis in order_of(kept[-1])] == sorted(order):
                 kept.pop()  # a Transpose to and fro
-            else:
-                kept.append(units[at])
-            chain[at], last = None, units[at]
-            at = graph.only_user(last.outputs[0])
-        if len(chain) > 1 and kept:
-            moves = any([each.head == "Transpose" for each in kept])
-            shape = last.keywords[0] if last.head == "Reshape" else ("", graph.flow.shape_text(last.outputs[0], ()))
-            merged = kept[0] if len(kept) == 1 else Unit((), (), "Rearrange" if moves else "Reshape", (), (shape,))
-            graph.merge([*chain], merged._replace(operands=unit.operands, outputs=last.outputs))
+            elif layout.head:
+                kept.append(layout)
+        moves = any([each.head == "Transpose" and _moves(flow, each) for each in kept])
+        shape = unit.keywords[0][1] if unit.head == "Reshape" else flow.shape_text(unit.outputs[0], ())
+        if kept and (len(chain) > 1 or (not moves and shape != "[...]")):
+            merged = Unit((), (), "Rearrange" if moves else "Reshape", (), (("", shape),))
+            merged = kept[0] if len(kept) == 1 and moves else merged
+            graph.merge(chain, merged._replace(operands=units[chain[0]].operands, outputs=unit.outputs))
 
 
-def _is_layout(graph: Units, number: int) -> bool:
-    unit = graph.units[number]
-    return number >= 0 and number not in graph.changes and unit.head in _LAYOUT and len(unit.operands) == 1
+def _moves(flow: Flow, unit: Unit) -> bool:
+    """Whether a Transpose changes the order of axes other than those of size 1."""
+    order, dims = order_of(unit), flow.dims(unit.operands[0]) or ()
+    kept = [axis for axis in order if len(dims) != len(order) or dims[axis] != 1]
+    return not order or kept != sorted(kept)
+
+
+def _is_layout(unit: Unit) -> bool:
+    return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
 def merge_rows(graph: Units) -> None:
     """Leave out each Reshape to the rows of a value and back, where all between them computes each row by itself."""
-    flow, units = graph.flow, graph.units
-    regions: dict[str, int] = {}
-    """By value, the region of all that is computed from the same rows; one that joined another leads to that."""
-    leads: list[int] = []
-    starts: list[list[int]] = []
-    ends: list[list[int]] = []
-    broken: list[int] = []
+    same: dict[str, tuple[str, int]] = {}
+    seen: set[str] = set()
+    for unit in graph.units:
+        if _is_to_rows(unit) and unit.outputs[0] not in seen and (found := _region(graph, unit.outputs[0], seen)):
+            same.update(_left_out(graph, *found))
+    _leave_out(graph, same)
 
-    def region(number: int) -> int:
-        while leads[number] != number:
-            leads[number] = number = leads[leads[number]]
-        return number
 
-    for number, unit in enumerate(units):
-        inner = [region(regions[name]) for name in (*unit.operands, *unit.captured) if name in regions]
-        if unit.head == "Reshape" and inner:
-            ends[inner[0]].append(number)
-        elif unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1:
-            regions[unit.outputs[0]] = len(leads)
-            leads.append(len(leads))
-            starts.append([number])
-            ends.append([])
-        elif inner:
-            for other in {*inner} - {inner[0]}:
-                leads[other] = inner[0]
-                starts[inner[0]] += starts[other]
-                ends[inner[0]] += ends[other]
-            if _is_row_wise(flow, unit, regions):
-                regions[unit.outputs[0]] = inner[0]
-            else:
-                broken.append(inner[0])
-    broken += [regions[name] for name in flow.outputs if name in regions]
-    same: dict[str, str] = {}
-    nodes: dict[str, tuple[int, ...]] = {}
-    for number in {*map(region, leads)} - {*map(region, broken)}:
-        for name, source, at in _left_out(graph, starts[number], ends[number]):
-            same[name], nodes[name], graph.changes[at] = source, units[at].nodes, None
-    for number, unit in enumerate(units if same else ()):
-        if number not in graph.changes and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
+def merge_copies(graph: Units) -> None:
+    """Leave out layout of a value that is the same as another one of it."""
+    first: dict[Hashable, str] = {}
+    same: dict[str, tuple[str, int]] = {}
+    kept = {*graph.flow.outputs, *[name for unit in graph.units for name in unit.captured]}
+    for at, unit in enumerate(graph.units):
+        if unit.head and _is_layout(unit) and unit.outputs[0] not in kept:
+            other = first.setdefault(unit[2:5], unit.outputs[0])
+            if other != unit.outputs[0] and not any(["..." in text for _, text in unit.keywords]):
+                same[unit.outputs[0]] = other, at
+    _leave_out(graph, same)
+
+
+def _leave_out(graph: Units, same: Mapping[str, tuple[str, int]]) -> None:
+    """Leave out units, by the value in whose place another one is; their nodes belong to what is beside them."""
+    nodes = {name: graph.units[at].nodes for name, (_, at) in same.items()}
+    graph.changes.update(dict.fromkeys([at for _, at in same.values()]))
+    for number, unit in enumerate(graph.units if same else ()):
+        if graph.changes.get(number, unit) is not None and not same.keys().isdisjoint((*unit.operands, *unit.outputs)):
             before = [node for name in unit.operands for node in nodes.pop(name, ())]
-            after = nodes.pop(unit.outputs[0], ())
+            inner = (*before, *unit.nodes, *nodes.pop(unit.outputs[0], ()))
             operands, outputs = [
                 tuple([_renamed(same, each) for each in names]) for names in (unit.operands, unit.outputs)
             ]
-            graph.changes[number] = unit._replace(
-                nodes=(*before, *unit.nodes, *after), operands=operands, outputs=outputs
-            )
+            graph.changes[number] = unit._replace(nodes=inner, operands=operands, outputs=outputs)
 
 
-def _renamed(same: Mapping[str, str], name: str) -> str:
+def _is_to_rows(unit: Unit) -> bool:
+    return unit.head == "Reshape" and unit.keywords[0][1].count(",") == 1
+
+
+def _renamed(same: Mapping[str, tuple[str, int]], name: str) -> str:
     while name in same:
-        name = same[name]
+        name = same[name][0]
     return name
 
 
-def _left_out(graph: Units, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[str, str, int]]:
-    """Return the Reshapes of a region that are left out, each after a value and the one that is in its place."""
-    units, flow = graph.units, graph.flow
-    axes: dict[int, list[str]] = {}
-    known: list[list[str]] = []
-    for number in (*starts, *ends):
-        unit = units[number]
-        sizes = [flow.shape_text(unit.operands[0], ()), unit.keywords[0][1]]
-        rows, outer = [text.strip("[]").split(",") for text in (sizes if number in ends else sizes[::-1])]
-        axes[number] = outer[:-1] if len(outer) > 2 and rows[-1] in (outer[-1], "...") else []
-        known += [axes[number]] if rows[-1] == outer[-1] else []
-    # Those without an axis for heads.
-    usual = min(filter(None, known), key=lambda each: (len(each), -known.count(each)), default=[])
-    counts = {count for number in starts if (count := units[number].keywords[0][1].strip("[").split(",")[0]).isdigit()}
-    if not usual or len(counts) > 1:
-        return []
-    left_out: dict[str, tuple[str, int]] = {}
-    results = {units[number].outputs[0] for number in starts}
-    for number in (*starts, *ends):
-        before, after = units[number].operands[0], units[number].outputs[0]
-        is_alike = _are_alike(axes[number], usual)
-        if is_alike and number in starts:
-            left_out[after] = before, number
-        elif number in starts:
-            columns = units[number].keywords[0][1].rpartition(",")[2]
-            graph.changes[number] = units[number]._replace(keywords=(("", f"[{','.join(usual)},{columns}"),))
-        elif is_alike and before not in results and before not in left_out:
-            left_out[before] = after, number
-        elif is_alike and before in left_out and after not in flow.outputs:
-            left_out[after] = before, number
-    return [(name, *other) for name, other in left_out.items()]
+def _region(graph: Units, rows: str, seen: set[str]) -> tuple[dict[int, None], dict[int, None]] | None:
+    """The Reshapes to rows and those from rows around all that is computed from the same rows.
+
+    None if anything else uses or computes them. `seen` has the values of rows of all regions, also of those.
+    """
+    starts, ends, inner = dict[int, None](), dict[int, None](), set[str]()
+    pending, is_closed = [rows], True
+    while pending:
+        name = pending.pop()
+        producer, users = graph.producer(name), graph.users.get(name, [])
+        count = sum([graph.units[user].operands.count(name) for user in users])
+        if name in inner or name in seen or producer < 0 or count != graph.uses[name]:
+            is_closed &= name in inner
+            continue
+        inner.add(name)
+        for number in (*users, producer):
+            unit = graph.units[number]
+            if unit.head == "Reshape" and (number != producer or _is_to_rows(unit)):
+                (starts if number == producer else ends)[number] = None
+            else:
+                operands = _rows_of(graph.flow, unit)
+                pending += (*operands, *unit.outputs[: len(operands)])
+                is_closed &= bool(operands) and not any([graph.uses[other] for other in unit.outputs[1:]])
+    seen |= inner
+    return (starts, ends) if is_closed else None
 
 
-def _is_row_wise(flow: Flow, unit: Unit, regions: Collection[str]) -> bool:
-    """Whether a unit computes each row of the values of some regions by itself."""
-    others = [name for name in unit.operands if name not in regions]
-    ranks = [len(flow.dims(name) or (0, 0)) if flow.is_weight(name) else 2 for name in others]
+def _rows_of(flow: Flow, unit: Unit) -> list[str]:
+    """The operands of whose rows a unit computes each by itself; none if it does not."""
+    others = [name for name in unit.operands if not flow.is_weight(name)]
+    ranks = [len(flow.dims(name) or (0, 0)) for name in unit.operands if flow.is_weight(name)]
     if unit.block == "Linear":
-        return others == [*unit.operands[1:]] and ranks == [2]
+        return others if ranks == [2] and len(others) == 1 else []
     if unit.is_infix:
-        return unit.head != "@" and max(ranks, default=0) < 2
-    return unit.head in _ROW_WISE and not others and not any([key[:2] == "ax" for key, _ in unit.keywords])
+        return others if unit.head != "@" and max(ranks, default=0) < 2 else []
+    is_alone = len(unit.operands) == 1 and not any([key[:2] == "ax" for key, _ in unit.keywords])
+    return others if unit.head in _ROW_WISE and is_alone else []
+
+
+def _left_out(graph: Units, starts: Collection[int], ends: Collection[int]) -> dict[str, tuple[str, int]]:
+    """The Reshapes of a region that are left out, by the value in whose place another one is; the others change."""
+    units, flow = graph.units, graph.flow
+    sizes = {
+        at: [
+            [str(size or "...") for size in flow.dims(name) or text.strip("[]").split(",")]
+            for name, text in zip(
+                (*units[at].operands, *units[at].outputs), ("", units[at].keywords[0][1]), strict=True
+            )
+        ]
+        for at in (*starts, *ends)
+    }
+    outer = {at: sizes[at][at in ends] for at in sizes}
+    columns = {at: sizes[at][at in starts][-1] for at in sizes}
+    known = [_axes(outer[at], columns[at]) for at in sizes if at in ends or outer[at][-1] == columns[at]]
+    usual = min(filter(None, known), key=len, default=[])
+    counts = {sizes[at][1][0] for at in starts if sizes[at][1][0].isdigit()}
+    alike = [at for at in sizes if columns[at] in (outer[at][-1], "...") and _are_alike(outer[at][:-1], usual)]
+    if not usual or len(counts) > 1:
+        return {}
+    left_out: dict[str, tuple[str, int]] = {}
+    for at in alike:
+        before, after = units[at].operands[0], units[at].outputs[0]
+        if at in ends and before not in left_out and graph.producer(before) not in starts:
+            left_out[before] = after, at
+        elif at in starts or (before in left_out and after not in flow.outputs):
+            left_out[after] = before, at
+    for at in sorted({*starts} - {*alike}):
+        shown = ["..." if size.startswith(INVENTED) else size for size in (*usual, columns[at])]
+        changed = units[at]._replace(keywords=(("", f"[{','.join(shown)}]"),))
+        equal = [other for other in graph.users[changed.operands[0]][:_NESTED] if units[other][2:5] == changed[2:5]]
+        if equal and "..." not in shown:
+            left_out[changed.outputs[0]] = units[equal[0]].outputs[0], at
+        else:
+            graph.changes[at] = changed
+    return left_out
+
+
+def _axes(sizes: Sequence[str], columns: str) -> Sequence[str]:
+    """The axes of rows, two or more, in those of a value; the others are the columns, perhaps split into heads."""
+    for at in range(2, len(sizes)):
+        rest = [int(size) if size.isdigit() else 0 for size in sizes[at:]]
+        if columns != "..." and (str(prod(rest)) == columns or [*sizes[at:]] == [columns]):
+            return sizes[:at]
+    return []
 
 
 def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
     """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
     unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
-    return len(one) == len(two) > 0 and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+    return len(one) == len(two) and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+
+
+def merge_nested(graph: Units) -> None:
+    """Make one unit of Concats along one axis in each other, and of Slices along different ones."""
+    units = graph.units
+    shown: dict[int, Unit] = {}
+    """Units that are in several, whose nodes belong to the first of these."""
+    for number, unit in enumerate(units):
+        for name in unit.operands if unit.head in ("Concat", "Slice") else ():
+            at, outer = graph.producer(name), graph.changes.get(number) or unit
+            inner = shown.get(at) or graph.changes.get(at, units[at]) if at >= 0 else None
+            if inner is None or inner.head != unit.head or len(inner.operands) + len(outer.operands) > _NESTED:
+                continue
+            users = [units[user] for user in graph.users[name][:_NESTED]]
+            if unit.head == "Slice" and len(users) == graph.uses[name]:
+                keywords = _kept_by_both(inner, outer) if all([_kept_by_both(inner, each) for each in users]) else None
+            else:
+                keywords = outer.keywords if inner.keywords == outer.keywords and graph.uses[name] == 1 else None
+            if keywords:
+                place = outer.operands.index(name)
+                operands = (*outer.operands[:place], *inner.operands, *outer.operands[place + 1 :])
+                nodes = (*inner.nodes, *outer.nodes)
+                graph.changes[at], shown[at] = None, inner._replace(nodes=())
+                graph.changes[number] = outer._replace(nodes=nodes, operands=operands, keywords=keywords)
+
+
+def _kept_by_both(inner: Unit, outer: Unit) -> tuple[tuple[str, str], ...] | None:
+    """What two Slices after each other keep; None if they are along one axis, or that is not known."""
+    parts = sorted([part for unit in (inner, outer) for _, text in unit.keywords for part in text.split(", ")])
+    axes = {part.split()[1] for part in parts if part.startswith("axis ")}
+    is_clear = len(axes) == len(parts) and len({axis[0] == "-" for axis in axes}) == 1 and inner.head == outer.head
+    return (("", ", ".join(parts)),) if is_clear and len(inner.operands) == len(outer.operands) == 1 else None

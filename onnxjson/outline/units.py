@@ -89,16 +89,39 @@ class Units:
     def ordered(self) -> list[Unit]:
         """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
 
-        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
-        comes before the first layer. Units that lead to no output follow.
+        Of the values that a unit consumes, those with most uses come first: what all layers share comes before the
+        first layer. So do conditions that several units use, as masks are, and the value that most units use, as the
+        layers of a decoder use that of the encoder. Units that lead to no output follow.
         """
         starts = [*map(self.producer, self.flow.outputs), *range(len(self.units))]
-        return [self.units[number] for number in depth_first(starts, self._sources)]
+        order = depth_first(starts, self._sources)
+        uses = [max([self.uses[name] for name in unit.outputs], default=0) for unit in self.units]
+        light = {-1}  # what depends on no weights
+        for at in order:
+            is_light = self.units[at].block not in _HEAVY and light.issuperset(self._sources(at))
+            light |= {at} if is_light else set()
+        most = sorted([at for at in order if at not in light], key=uses.__getitem__)[-2:]
+        if most and uses[most[-1]] > max(2, uses[most[0]] * (len(most) > 1)):
+            early = {*depth_first(most[-1:], self._sources)}
+            order.sort(key=lambda at: at not in early)
+        if masks := [at for at in order if at in light and uses[at] > 1 and self.units[at].head in _CONDITIONS]:
+            early = {*depth_first(masks, self._sources)}
+            first = next((place for place, at in enumerate(order) if uses[at] > 1 and at not in light), -1)
+            order[first + 1 :] = sorted(order[first + 1 :], key=lambda at: at not in early)
+        return [self.units[at] for at in order]
 
     def _sources(self, number: int) -> list[int]:
         names = self.units[number].operands + self.units[number].captured
         return [self.producer(name) for name in sorted(names, key=self.uses.__getitem__, reverse=True)]
 
+
+_CONDITIONS: Final = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})
+_HEAVY: Final = frozenset((
+    "Attention", "BatchNorm", "Conv", "ConvTranspose", "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "Linear",
+    "RMSNorm",
+))  # fmt: skip
+_MORE: Final = ("mask=", "past_key=", "past_value=", "lengths=")
+"""What the inputs of Attention after queries, keys and values are."""
 
 _WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 _OF_WINDOWS: Final = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -150,6 +173,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return Unit(
             (position,), node.output, block or name, operands, tuple(keywords), block=block, has_options=has_options
         )
+    if name == "Attention":
+        return _attention(flow, node, unit, keywords)
     if name == "Gemm" and _is_linear(flow, inputs, keywords):
         return unit._replace(head="@", operands=inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and not keywords and flow.is_weight(inputs[0]) and len(flow.sizes(inputs[0])) > 1:
@@ -161,6 +186,18 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name == "Slice" and (kept := flow.kept(node)):
         return unit._replace(operands=inputs[:1], keywords=(("", _kept_text(kept)),))
     return _operator(flow, node, unit, keywords)
+
+
+def _attention(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]) -> Unit:
+    """The operator Attention, with its usual scale left out."""
+    size = flow.sizes(unit.operands[0]).get(-1) if "q_num_heads" not in [each.name for each in node.attribute] else None
+    usual = ("scale", f"{size**-0.5:.6g}") if isinstance(size, int) and size else ()
+    keywords = [("causal", "") if each == ("is_causal", "1") else each for each in changed if each != usual]
+    rest = [(label, each) for label, each in zip(_MORE, unit.operands[3:], strict=False) if each]
+    return unit._replace(
+        operands=(*unit.operands[:3], *[each for _, each in rest]), keywords=tuple(keywords), block="Attention",
+        labels=tuple([label for label, _ in rest]), has_options=True,
+    )  # fmt: skip
 
 
 def _over_axes(flow: Flow, node: Node, opset: int | None, changed: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -179,6 +216,8 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in changed]
     in_list = "axes" if name.startswith("Reduce") else _LISTS.get(name, "")
     listed = flow.numbers(node, 1, in_list) if in_list else ()
+    if name == "Pad" and listed and not any(listed):
+        return unit._replace(head="", operands=inputs[:1])
     if listed and len(listed) <= _LISTED:
         others = [each for each in keywords if each[0] not in (in_list, "noop_with_empty_axes")]
         keywords = [(in_list if in_list == "axes" else "", f"[{','.join(map(str, listed))}]"), *others]

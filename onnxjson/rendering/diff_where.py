@@ -214,32 +214,32 @@ def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, int]]:
 
 
 def _where(event: Event, base: _Side, target: _Side) -> str:
-    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless all places are in one repeat.
+    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless places are in one repeat.
 
-    Options with other values, or in other rounds, are sentences of their own, separated by ``; ``.
+    Options with other values, in other rounds or outside the repeat are sentences of their own, separated by ``; ``.
     """
-    changed: dict[str, list[_Place]] = {}
-    repeat: Line | None = None
+    changed: dict[int, dict[str, list[_Place]]] = {}
     for member in event.members:
         before, after = _first(member.base, base.places), _first(member.target, target.places)
         is_changed = KIND_PROPERTIES[event.kind].effect == "changed"
         rounds = () if is_changed else _covered(member.base, base) or _covered(member.target, target)
         places = rounds or before or after or ()
         for number, place in enumerate(places):
-            if place.repeat is None or (repeat is not None and repeat is not place.repeat):
-                return ""
-            repeat = place.repeat
             names: list[str] = []
             if before and after and len(before) == len(after) and is_changed:
                 values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
                 names = changed_options(event, values, _options(before[number]), _options(after[number]))
             for name in names or [""]:
-                changed.setdefault(name, []).append(place)
+                changed.setdefault(id(place.repeat), {}).setdefault(name, []).append(place)
         if not places:
             return ""
+    elsewhere = changed.pop(id(None), {})
     sentences: dict[str, list[str]] = {}
-    for name, places in changed.items():
-        sentences.setdefault(_rounds(places, of_operator=event.kind == "attribute-changed"), []).append(name)
+    for by_name in changed.values() if len(changed) == 1 else ():
+        for name, places in by_name.items():
+            sentences.setdefault(_rounds(places, of_operator=event.kind == "attribute-changed"), []).append(name)
+        for name, places in elsewhere.items():
+            sentences.setdefault(f"in {counted(len(places), 'other place')}", []).append(name)
     texts = [
         f"{rounds}: {listed(options, _MOST)}" if (options := [name for name in names if name]) else rounds
         for rounds, names in sentences.items()

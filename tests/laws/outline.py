@@ -135,11 +135,11 @@ def named(outline: Outline, block: str) -> set[str]:
 
 def counted(model: Model, outline: Outline) -> Iterator[str]:
     """Yield how many of the counted attentions and RMS norms are in blocks."""
-    for name, refs in (("Attention(", attentions(model)), ("RMSNorm(", rms_norms(model))):
+    for name, refs in (("Attention(", attentions(model)), ("RMSNorm", rms_norms(model))):
         known = named(outline, name)
         found = sum([ref.address in known for ref in refs])
         if refs:
-            yield f"{name[:-1]} {found}/{len(refs)}" + ("" if found == len(refs) else "!")
+            yield f"{name.rstrip('(')} {found}/{len(refs)}" + ("" if found == len(refs) else "!")
 
 
 def share(one: Sequence[str], other: Sequence[str]) -> float:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.outline.written import lines
+from tests.outline.written import lines, outline
 
 WEIGHTS = (
     "float[8,8] wq = ., float[8,8] wk = ., float[8,8] wv = ., float[8,8] wo = ., float[8,24] qkv = ., "
@@ -315,3 +315,39 @@ def test_queries_may_be_constants() -> None:
     text = "kt = Transpose<perm = [0, 2, 1]>(x) s = MatMul(latents, kt) p = Softmax(s) out = MatMul(p, x)"
     found = lines(text, "float[1,3,8] latents = .", outputs="float[2,3,8] out")
     assert found == ["out = Attention(latents, x, scale=1): float32[2,3,8]"]
+
+
+def test_a_reshape_that_mixes_rows_before_heads_are_joined_is_shown() -> None:
+    join = JOIN.replace("o4 = Transpose<perm = [0, 2, 1, 3]>(o)", "ob = Reshape(o, mixed) o4 = Transpose(ob)")
+    text = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {join}".replace(
+        "(ob)", "<perm = [0, 2, 1, 3]>(ob)"
+    )
+    weights = f"{WEIGHTS}, int64[4] mixed = {{2, 6, 2, 4}}, float[2,2,6,4] o, float[2,6,2,4] ob"
+    assert not any("Attention(x" in line for line in lines(text, weights))
+
+
+@pytest.mark.parametrize(
+    ("node", "line"),
+    [
+        ("Attention<is_causal = 1>(q, k, v, m)", "Attention(q, k, v, mask=m, causal)"),
+        ("Attention<scale = 0.5>(q, k, v)", "Attention(q, k, v)"),
+        ("Attention<scale = 0.25>(q, k, v)", "Attention(q, k, v, scale=0.25)"),
+    ],
+)
+def test_the_operator_attention_names_its_mask_and_an_unusual_scale(node: str, line: str) -> None:
+    four = "float[2,2,6,4]"
+    inputs = f"{four} q, {four} k, {four} v, float[2,1,6,6] m"
+    found = outline(f"out = {node}", inputs=inputs, outputs=f"{four} out")
+    assert [(each.text, each.block) for each in found.lines[1:]] == [(f"out = {line}: float32[2,2,6,4]", "Attention")]
+
+
+def test_heads_of_sizes_that_are_not_known_follow_from_the_others() -> None:
+    computed = SPLIT.replace("a4 = Reshape(a, split)", "a4 = Reshape(a, sizes)")
+    text = f"{computed} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN}"
+    inputs = "float[N,M,8] x, int64[4] sizes"
+    for typed, line in (("float[N,M,8] a, float[N,M,?,4] a4", "heads=2"), ("float[N,M,8] a", "heads=2, scale=0.5")):
+        assert f"Attention(x, {line}) @ wo" in "".join(lines(text, f"{WEIGHTS}, {typed}", inputs))
+    grouped = computed.replace("b4 = Reshape(b, split)", "b4 = Reshape(b, sizes)")
+    grouped = grouped.replace("c4 = Reshape(c, split)", "c4 = Reshape(c, sizes)")
+    found = "".join(lines(f"{grouped} s = MatMul(q, k) p = Softmax(s) {JOIN}", WEIGHTS, inputs))
+    assert "heads=..., scale=1)" in found

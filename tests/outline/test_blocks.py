@@ -144,6 +144,42 @@ def test_rows_are_not_shown_where_each_is_computed_by_itself(nodes: str, found: 
     assert lines(nodes, f"{NUMBERS}, {weights}") == [f"out = {found}"]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("a = Concat<axis = 1>(x, y) out = Concat<axis = 1>(y, a)", "Concat(y, x, y, axis=1)"),
+        ("a = Concat<axis = 0>(x, y) out = Concat<axis = 1>(y, a)", "Concat(y, Concat(x, y, axis=0), axis=1)"),
+        ("a = Slice(x, i, j, i) out = Slice(a, i, j, j)", "Slice(x, axis 0 :1, axis 1 :1)"),
+        (
+            "a = Slice(x, i, j, i) b = Slice(a, i, j, j) c = Slice(a, i, k, k) out = Concat<axis = 0>(b, c)",
+            "Concat(Slice(x, axis 0 :1, axis 1 :1), Slice(x, axis 0 :1, axis 2 :2), axis=0)",
+        ),
+        ("a = Slice(x, i, j, i) out = Slice(a, i, j, i)", "Slice(Slice(x, axis 0 :1), axis 0 :1)"),
+    ],
+)
+def test_concats_and_slices_in_each_other_are_one(nodes: str, line: str) -> None:
+    found = lines(nodes, "int64[1] i = {0}, int64[1] j = {1}, int64[1] k = {2}", "float[2,6,8] x, float[2,6,8] y")
+    assert found == [f"out = {line}"]
+
+
+def test_layout_of_a_value_is_shown_once() -> None:
+    text = "a = Transpose(x) b = Transpose(x) c = Transpose<perm = [1, 0, 2]>(x) d = Relu(a) e = Tanh(b) f = Erf(c) "
+    found = outline(f"{text} out = Sum(d, e, f)").lines[1:]
+    assert [line.text for line in found] == [
+        "h = Transpose(x)",
+        "out = Sum(Relu(h), Tanh(h), Erf(Transpose(x, perm=[1,0,2]))): float32[2,6,8]",
+    ]
+    assert sorted([len(line.nodes) for line in found]) == [1, 6]
+
+
+def test_a_padding_of_zeros_that_is_computed_from_constants_is_not_shown() -> None:
+    text = "m = Mod(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
+    text += " a = Pad(x, p) out = Relu(a)"
+    weights = "int64 size = {6}, int64 side = {3}, int64[1] first = {0}, int64[4] ones = {0, 0, 0, 0}"
+    assert lines(text, weights) == ["out = Relu(x)"]
+    assert lines(text, weights.replace("{3}", "{5}")) == ["out = Relu(Pad(x, [0,0,0,0,0,1]))"]
+
+
 def test_a_value_of_which_only_the_size_is_used_is_part_of_the_arithmetic_of_shapes() -> None:
     text = "y = Relu(x) r = Reshape(y, rows) s = Shape(r) e = Expand(b, s) out = Add(e, x)"
     found = outline(text, f"{NUMBERS}, int64[3] rows = {{2, 6, 8}}").lines[1:]
@@ -156,6 +192,12 @@ def test_a_value_of_which_only_the_size_is_used_is_part_of_the_arithmetic_of_sha
         ("a = Transpose(x) g = Reshape(a, rows) out = Transpose(g)", "Rearrange(x, [2,6,8])"),
         ("a = Reshape(x, rows) g = Unsqueeze(a, last) out = Reshape(g, back)", "Reshape(x, [2,6,8])"),
         ("a = Transpose(x) out = Reshape(a, back)", "Rearrange(x, [2,6,8])"),
+        (
+            "a = Unsqueeze(x, last) g = Transpose<perm = [0, 3, 1, 2]>(a) out = Reshape(g, back)",
+            "Rearrange(x, [2,6,8])",
+        ),
+        ("out = Squeeze(four, third)", "Reshape(four, [2,6,8])"),
+        ("a = Transpose<perm = [0, 2, 1, 3]>(four) out = Squeeze(a, second)", "Reshape(four, [2,6,8])"),
         ("a = Transpose(x) g = Reshape(a, rows) c = Transpose(g) out = Add(c, g)", "h + Transpose(h)"),
         (
             "a = Transpose<perm = [1, 2, 0]>(x) g = Transpose<perm = [2, 0, 1]>(a) out = Reshape(g, rows)",
@@ -164,7 +206,8 @@ def test_a_value_of_which_only_the_size_is_used_is_part_of_the_arithmetic_of_sha
     ],
 )
 def test_chains_of_layout_are_one_line(nodes: str, line: str) -> None:
-    found = lines(nodes, f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}")
+    weights = f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}, int64[1] third = {{2}}"
+    found = lines(nodes, f"{weights}, int64[1] second = {{1}}", "float[2,6,8] x, float[2,6,1,8] four")
     assert f"out = {line}" in found
 
 
@@ -209,6 +252,10 @@ def test_norms_without_a_bias_are_norms() -> None:
     bare = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) out = Reshape(n, back)"
     assert lines(bare, weights) == ["out = GroupNorm(x, num_groups=2)"]
     assert lines(bare, weights, outputs="float[12,8] out")[0].startswith("out = Reshape(InstanceNorm(Reshape(x")
+    each = f"{weights.replace('2, 2, -1', '2, 6, 8')}, float[2,6,8] g, float[2,6,8] n, float[2,6,8] r"
+    for form in (text, "n = InstanceNormalization(x, s, s) out = Mul(n, w)"):
+        assert lines(form, each) == ["out = InstanceNorm(x)"]
+    assert lines("n = InstanceNormalization(x, s, s) out = Mul(n, s)", each) == ["out = InstanceNorm(x) * [0,0]"]
 
 
 def test_a_block_into_which_a_value_comes_that_it_does_not_show_is_operators() -> None:
@@ -349,13 +396,21 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
         ),
         (
             "s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)",
+            ["out = Slice(x, axis 0 1:5)"],
+        ),
+        (
+            "s = Shape(ids) n = Gather(s, none) e = Mul(n, two2) out = Slice(x, begin, e)",
+            ["out = Slice(x, axis 0 1:4)"],
+        ),
+        (
+            "s = Shape(ids) n = Gather(s, begin) e = Div(n, three3) out = Slice(x, begin, e)",
             ["out = Slice(x, axis 0 1:...)"],
         ),
     ],
 )
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
-    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ."
-    assert lines(nodes, weights, "float[2,6,8] x, int64[2,6] ids") == found
+    weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ., int64[1] none = {0}, int64 two2 = {2}"
+    assert lines(nodes, weights, "float[6,6,8] x, int64[2,N] ids", "float[2,6,8] out") == found
 
 
 QUANTIZED = "uint8[6,4] w = {WEIGHTS}, uint8 wz = {0}, float ws = {0.5}, float other = {0.25}, float[4] b = .".replace(

@@ -365,3 +365,28 @@ def test_a_graph_inside_a_constant_that_all_rounds_use_is_not_shown() -> None:
     ]
     found = lines(f"i = If (c) <then_branch = {choice}> {' '.join(rounds)}", "bool c = {1}, float[8] w = .")
     assert found == ["repeat 3  (h = x, out = h)", "  h = h + Softmax(h * same constant)"]
+
+
+def test_a_condition_that_all_rounds_use_comes_before_them() -> None:
+    rounds = [
+        f"u{n} = LayerNormalization({one}, w) m{n} = MatMul(u{n}, a) t{n} = Tanh(m{n}) p{n} = Where(no, u{n}, m{n}) "
+        f"q{n} = Softmax(p{n}) s{n} = Add(t{n}, q{n}) {other} = Add({one}, s{n})"
+        for n, one, other in ((1, "e", "y"), (2, "y", "z"), (3, "z", "out"))
+    ]
+    text = f"e = LayerNormalization(x, w) no = Not(b) {' '.join(rounds)}"
+    found = lines(text, f"{K}, float[8] w = .", "float[2,6,8] x, bool[2,6,8] b")
+    assert found[:3] == ["h = LayerNorm(x)", "y = Not(b)", "repeat 3  (out = h)"]
+
+
+def test_the_value_that_all_rounds_use_comes_before_them() -> None:
+    rounds = [
+        f"r{n} = LayerNormalization({one}, w) u{n} = Tanh(r{n}) m{n} = Mul(r{n}, e) p{n} = Softmax(m{n}) "
+        f"s{n} = Add(u{n}, p{n}) {other} = Add({one}, s{n})"
+        for n, one, other in ((1, "begin", "y"), (2, "y", "z"), (3, "z", "out"))
+    ]
+    text = f"l = MatMul(x, a) e = Relu(l) begin = MatMul(x, b) {' '.join(rounds)}"
+    found = lines(text, f"{K}, float[8] w = .")
+    assert found == [
+        "h = Relu(x @ a)", "y = x @ b", "repeat 3  (out = y)", "  z = LayerNorm(y)",
+        "  y = y + (Tanh(z) + Softmax(z * h))",
+    ]  # fmt: skip

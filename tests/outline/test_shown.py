@@ -31,7 +31,8 @@ INPUTS = "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1"
         ("u = Max(t, low) p = Softmax(u)", "heads=2, min=-5"),
         ("n = Add(t, m) u = Clip(n, low, five) p = Softmax(u)", ""),  # bounds what a mask made low
         ("u = Max(t, m) p = Softmax(u)", ""),
-        ("n = Tanh(t) u = Mul(n, cap) p = Softmax(u)", "heads=2, softcap=30"),
+        ("l = Div(t, cap) n = Tanh(l) u = Mul(n, cap) p = Softmax(u)", "heads=2, softcap=30"),
+        ("n = Tanh(t) u = Mul(n, cap) p = Softmax(u)", "heads=2, softcap=30, scale=15"),
         ("u = Add(t, slope) p = Softmax(u)", "bias=slope, heads=2"),
         ("n = Add(t, slope) u = Mul(n, scale) p = Softmax(u)", ""),  # scales the bias, too
         ("h = Shape(x) n = Gather(h, first) f = Cast<to = 1>(n) l = Log(f) u = Mul(t, l) p = Softmax(u)", ""),
@@ -163,6 +164,8 @@ def test_a_rotation_of_neighbours_is_interleaved(turned: str, name: str) -> None
         f"{MORE}, int64[1] begin = {{1}}, int64[1] end = {{8}}, int64[1] step = {{2}}, int64[3] back = {{2, 6, 8}}"
     )
     assert name in "".join(lines(text, weights, "float[2,6,8] x, float[6,8] c, float[6,8] s"))
+    mixed = lines(text, weights.replace("back = {2, 6, 8}", "back = {6, 2, 8}") + ", float[6,2,8] t")
+    assert "rope" not in "".join(mixed)
 
 
 def test_angles_from_constants_are_not_shown() -> None:

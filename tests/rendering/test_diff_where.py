@@ -78,6 +78,22 @@ def test_equal_changes_are_grouped_by_the_rounds_of_the_repeat_in_all_forms(
     assert data["where"] == where
 
 
+def test_equal_changes_outside_the_repeat_are_counted() -> None:
+    sides = []
+    for epsilon in (0.001, 0.01):
+        network = _network({}, dict.fromkeys(range(_LAYERS), epsilon))
+        graph = network.graph
+        assert graph is not None
+        out = graph.output[0].name or ""
+        last = msgspec.structs.replace(graph.node[0], input=(out, "w8", "w8"), output=("last",), name="last")
+        output = (msgspec.structs.replace(graph.output[0], name="last"),)
+        graph = msgspec.structs.replace(graph, node=(*graph.node, last), output=output)
+        sides.append(msgspec.structs.replace(network, graph=graph))
+    (event,) = report(onnxjson.diff(*sides), "a", "b").events
+    change = "LayerNorm.eps 0.001 -> 0.01"
+    assert event.where == f"in all 3 layers: {change}; in 1 other place: {change}"
+
+
 def test_places_of_a_large_model_are_listed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxjson.rendering.diff_where.LARGEST", 10)
     shown = _report(dict.fromkeys(range(3), 0.25), {})

@@ -56,6 +56,28 @@ def test_the_first_screen_is_the_model_on_one_page_with_types() -> None:
     run_small(ENCODER, flow)
 
 
+def test_lines_of_a_large_model_show_the_types_that_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson_tui.shell.graph_screen.INFERRED", 3)
+    monkeypatch.setattr("onnxjson_tui.session.reading.infer", lambda *_: pytest.fail("inferred"))
+
+    async def flow(bench: Bench) -> None:
+        assert any("repeat 6" in row for row in _rows(bench))
+
+    run_small(ENCODER, flow)
+
+
+def test_a_model_of_too_many_nodes_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson_tui.shell.graph_screen.LARGEST", 3)
+    monkeypatch.setattr("onnxjson_tui.shell.graph_screen.BIG", 3)
+
+    async def flow(bench: Bench) -> None:
+        assert not any("repeat 6" in row for row in _rows(bench))
+        await bench.press("Z", "Z")
+        assert "it has more than 3 nodes" in "\n".join(bench.lines)
+
+    run_small(ENCODER, flow)
+
+
 def test_a_small_graph_is_a_list_of_nodes_until_it_is_folded(tmp_path: Path) -> None:
     async def flow(bench: Bench) -> None:
         assert not bench.bench.is_folded

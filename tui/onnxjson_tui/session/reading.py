@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -11,9 +10,7 @@ from onnxjson.model.document import Model, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.outline.lines import Outline, outline_of
-
-MOST: Final = 10_000
-"""Nodes of a model from which nothing is derived without being asked, as in the summary of ``show``."""
+from onnxjson.outline.places import INFERRED
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ def read(model: Model, folder: Path | None, known: Reading | None = None, *, inf
 
 def inferred(model: Model, folder: Path | None) -> Index | None:
     """Return the index of a model with inferred types; None if it is big, or they cannot be inferred."""
-    if model.graph is None or len(model.graph.node) > MOST:
+    if model.graph is None or len(model.graph.node) > INFERRED:
         return None
     try:
         return Index(infer(model, folder).model)

@@ -11,6 +11,7 @@ from textual.containers import Container, Vertical
 
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef, Scope
+from onnxjson.outline.places import INFERRED, LARGEST
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.rows.beside_nodes import Columns, shown
 from onnxjson_tui.rows.derived import Derived
@@ -19,7 +20,6 @@ from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.page import PageLines
 from onnxjson_tui.session.history import place_of
-from onnxjson_tui.session.reading import MOST
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
@@ -159,7 +159,7 @@ class GraphScreen(KeyedScreen[int]):
         self._filter = None
         self.build(None if ref is None else ref.position)
         if not self.is_folded and not self._flat[scope.address]:
-            few = "; it has more than 10,000 nodes" if self.count > MOST else ""
+            few = f"; it has more than {LARGEST:,} nodes" if self.count > LARGEST else ""
             self.say(f"there are no lines to fold{few}")
 
     @property
@@ -175,14 +175,15 @@ class GraphScreen(KeyedScreen[int]):
 
     def read_model(self, *, infers: bool = True) -> None:
         """Derive types and lines of the model again, in a thread; the list follows."""
-        if self.count > MOST:
+        if self.count > LARGEST:
             return
-        work = self.derived.work(self._graph, infers=infers)
+        is_inferred = self.count <= INFERRED
+        work = self.derived.work(self._graph, infers=infers and is_inferred)
 
         def have(result: Any) -> None:
             if self.derived.take(result):
                 self._show_reading()
-                if not infers:
+                if not infers and is_inferred:
                     self.read_model()
 
         # Without it the list would keep the types from before the last edit.
