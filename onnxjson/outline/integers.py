@@ -53,7 +53,8 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
         return numpy.array(sizes, dtype=object)
     inputs = [_array(flow, each, steps - 1) for each in node.input if each]
     known = [each for each in inputs if each is not None and each.size <= _MOST]
-    return _moved(node, known) if len(known) == len(inputs) > 0 else None
+    result = _moved(node, known) if len(known) == len(inputs) > 0 else None
+    return None if result is None else numpy.asarray(result)
 
 
 def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
@@ -64,7 +65,7 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
     kind = operator(node)
     if kind in ("Cast", "Identity"):
         return first
-    if kind in _ARITHMETIC and len(rest) == 1 and not node.attribute:
+    if kind in _ARITHMETIC and len(rest) == 1 and not any([each.i for each in node.attribute]):
         return None if kind == "Div" and min(first.min(), rest[0].min()) < 0 else _ARITHMETIC[kind](first, rest[0])
     if kind == "Gather":
         return first.take(rest[0], int(given["axis"].i or 0) if "axis" in given else 0)

@@ -328,6 +328,11 @@ def _weights(flow: Flow, rounds: Sequence[Weight]) -> str:
     name = weight_name(flow, rounds[0])
     if len(rounds) > 1 and len({each.name for each in rounds}) == 1:
         return f"same {name}"
+    names = [weight_name(flow, each) for each in rounds]
+    if len({re.sub(r"[._]?\d+", "", each) for each in names}) > 1 and not any(
+        [each.startswith("W[") for each in names]
+    ):
+        return _listed(names)
     sizes = [dims for each in rounds if (dims := flow.dims(each.name)) is not None]
     if len({tuple(sorted(map(str, dims))) for dims in sizes}) < 2:
         return name

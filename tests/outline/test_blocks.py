@@ -173,7 +173,7 @@ def test_layout_of_a_value_is_shown_once() -> None:
 
 
 def test_a_padding_of_zeros_that_is_computed_from_constants_is_not_shown() -> None:
-    text = "m = Mod(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
+    text = "m = Mod<fmod = 0>(size, side) u = Unsqueeze(m, first) z = Sub(u, u) p = Concat<axis = 0>(ones, z, u)"
     text += " a = Pad(x, p) out = Relu(a)"
     weights = "int64 size = {6}, int64 side = {3}, int64[1] first = {0}, int64[4] ones = {0, 0, 0, 0}"
     assert lines(text, weights) == ["out = Relu(x)"]
@@ -399,7 +399,7 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
             ["out = Slice(x, axis 0 1:5)"],
         ),
         (
-            "s = Shape(ids) n = Gather(s, none) e = Mul(n, two2) out = Slice(x, begin, e)",
+            "s = Shape(ids) n = Gather(s, zero) u = Unsqueeze(n, none) e = Mul(u, two2) out = Slice(x, begin, e)",
             ["out = Slice(x, axis 0 1:4)"],
         ),
         (
@@ -410,6 +410,7 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
 )
 def test_indices_from_data_are_shown_and_arithmetic_of_shapes_is_not(nodes: str, found: list[str]) -> None:
     weights = "int64 three3 = {3}, int64[1] begin = {1}, float[20,8] table = ., int64[1] none = {0}, int64 two2 = {2}"
+    weights += ", int64 zero = {0}"
     assert lines(nodes, weights, "float[6,6,8] x, int64[2,N] ids", "float[2,6,8] out") == found
 
 

@@ -174,7 +174,7 @@ def test_graphs_that_are_equal_but_for_numbers_and_weights_are_one() -> None:
     assert found.texts()[1:] == [
         "out = If(c): float32[2,6,8]",
         "  then_branch, else_branch:",
-        "    h = x @ a",
+        "    h = x @ (a, b)",
         "    t = h + h",
     ]
     graphs = found.lines[1].lines
@@ -390,3 +390,9 @@ def test_the_value_that_all_rounds_use_comes_before_them() -> None:
         "h = Relu(x @ a)", "y = x @ b", "repeat 3  (out = y)", "  z = LayerNorm(y)",
         "  y = y + (Tanh(z) + Softmax(z * h))",
     ]  # fmt: skip
+
+
+def test_weights_of_other_names_are_listed() -> None:
+    rounds = "m1 = MatMul(x, a) s1 = Softmax(m1) y = Add(x, s1) m2 = MatMul(y, b) s2 = Softmax(m2) z = Add(y, s2) "
+    rounds += "m3 = MatMul(z, a) s3 = Softmax(m3) out = Add(z, s3)"
+    assert lines(rounds, K) == ["repeat 3  (h = x, out = h)", "  h = h + Softmax(h @ (a, b, a))"]
