@@ -54,8 +54,8 @@ def merge_layout(graph: Units) -> None:
 
 def _moves(flow: Flow, unit: Unit) -> bool:
     """Whether a Transpose changes the order of axes other than those of size 1."""
-    order, dims = order_of(unit), flow.dims(unit.operands[0]) or ()
-    kept = [axis for axis in order if len(dims) != len(order) or dims[axis] != 1]
+    order, dims = order_of(unit), dict(enumerate(flow.dims(unit.operands[0]) or ()))
+    kept = [axis for axis in order if len(dims) != len(order) or dims.get(axis) != 1]
     return not order or kept != sorted(kept)
 
 
