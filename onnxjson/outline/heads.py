@@ -90,7 +90,7 @@ class Way:
 def order_of(unit: Unit) -> tuple[int, ...]:
     """The order of a Transpose; none for the reverse order and for other units."""
     text = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
-    return tuple([int(each) for each in text.strip("[]").split(",")]) if text else ()
+    return tuple(map(int, re.findall(r"-?\d+", text)))
 
 
 def split_axis(unit: Unit) -> int | None:
