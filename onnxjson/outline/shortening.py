@@ -6,15 +6,15 @@ from. Where anything cannot be carried over, the whole graph is outlined.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node, Type
+from onnxjson.model.document import Graph, Model, Node
 from onnxjson.model.index import Index
-from onnxjson.outline.expressions import Piece, Ref, Statement, Weight
+from onnxjson.outline.expressions import Ref, Statement, Weight
 from onnxjson.outline.flow import FAR, SHOWN, Flow
 from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
 
@@ -38,7 +38,7 @@ Owned: TypeAlias = dict[int, list[int]]
 
 
 class Shortened(NamedTuple):
-    """A model without most of its rounds; those left out come before those kept."""
+    """A model without most of its rounds; the first and the last ones are kept."""
 
     model: Model
     start: int
@@ -124,22 +124,24 @@ class _Rounds:
         one, other = self._flow.nodes[position], self._flow.nodes[later]
         if len(one.input) != len(other.input) or [*map(bool, one.output)] != [*map(bool, other.output)]:
             return False
-        types = self._flow.scope.types
-        return all(
-            [self._are_alike_types(*map(types.get, names)) for names in zip(one.output, other.output, strict=True)]
-        ) and all(map(self._are_alike_values, one.input, other.input))
+        return all(map(self._have_same_type, one.output, other.output)) and all(
+            map(self._are_alike_values, one.input, other.input)
+        )
 
-    def _are_alike_types(self, one: Type | None, other: Type | None) -> bool:
-        """Whether types are the same but for the names of invented dimensions."""
-        tensors = [None if each is None else each.tensor_type for each in (one, other)]
-        shapes = [each.shape for each in tensors if each is not None and each.shape is not None]
-        if len(shapes) < 2 or len({each.elem_type for each in tensors if each is not None}) > 1:
-            return one == other
-        dims, others = [[size.dim_value or size.dim_param for size in each.dim] for each in shapes]
-        return len(dims) == len(others) and all(
+    def _have_same_type(self, name: str, other: str) -> bool:
+        """Whether the stated types are the same but for the names of invented dimensions."""
+        types = [self._flow.scope.types.get(each) for each in (name, other)]
+        tensors = [each.tensor_type for each in types if each is not None and each.tensor_type is not None]
+        shapes = [each.shape for each in tensors if each.shape is not None]
+        if len(shapes) < 2 or tensors[0].elem_type != tensors[1].elem_type:
+            return types[0] == types[1]
+        one, two = [[str(size.dim_value or size.dim_param) for size in each.dim] for each in shapes]
+        return len(one) == len(two) and all(
             [
-                self._is_next((size,), (same,)) if {str(size)[:5], str(same)[:5]} == {INVENTED} else size == same
-                for size, same in zip(dims, others, strict=True)
+                self._is_next((size,), (same,))
+                if size.startswith(INVENTED) and same.startswith(INVENTED)
+                else size == same
+                for size, same in zip(one, two, strict=True)
             ]
         )
 
@@ -153,14 +155,11 @@ class _Rounds:
         if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
             return name == other
         one, two = [flow.elements(each) for each in (name, other)]
-        if flow.dtype(name) != flow.dtype(other) or one is None or two is None:
-            return one is two and flow.dtype(name) == flow.dtype(other)
+        if one == two or one is None or two is None or flow.dtype(name) != flow.dtype(other):
+            return one == two and flow.dtype(name) == flow.dtype(other)
         # Of longer ones, zeros and low numbers in masks matter only.
-        is_usual = [
-            len(each) > SHOWN and isinstance(each[0], float) and min(each) > FAR and max(each) > 0
-            for each in (one, two)
-        ]
-        return one == two or all(is_usual)
+        is_long = len(one) > SHOWN and all([isinstance(each[0], float) for each in (one, two)])
+        return is_long and min(*one, *two) > FAR and min(max(one), max(two)) > 0
 
     def _is_next(self, one: Hashable, other: Hashable) -> bool:
         """Whether something from outside always has the same thing in its place in the next round."""
@@ -248,32 +247,26 @@ class _Lengthening:
     def _repeat(self, repeat: Repeat) -> Repeat:
         """A repeat with the rounds left out, which are those after the first ones once more."""
         rounds, period = repeat.rounds, self._period
-        for size in range(1, len(rounds) // (_KEPT - _EDGE) + 1):  # rounds of lines in a round of nodes
+        sizes = range(1, len(rounds) // (_KEPT - _EDGE) + 1) if self._repeats[_lines(repeat)] == 1 else ()
+        for size in sizes:  # rounds of lines in a round of nodes
             parts = [[*chain(*rounds[at : at + size])] for at in range(size, (_KEPT - _EDGE) * size, size)]
-            if all(map(self._is_next, parts, parts[1:])):
+            if all([self._shown(one, period) == self._shown(other, 0) for one, other in pairwise(parts)]):
                 places = [(items, 0) for items in rounds[:size]]
                 places += [(items, at) for at in range(0, self._left_out, period) for items in rounds[size : 2 * size]]
                 places += [(items, self._left_out) for items in rounds[size:]]
-                if self._repeats[_lines(repeat)] == 1:
-                    longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
-                    return Repeat(tuple(longer), repeat.carried)
+                longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
+                return Repeat(tuple(longer), repeat.carried)
         raise LookupError(repeat)
 
-    def _is_next(self, items: Sequence[Item], others: Sequence[Item]) -> bool:
-        """Whether lines are the same as others a period before, with the names of their nodes."""
-        if [at + self._period for at in self._positions(items)] != self._positions(others):
-            return False
-        return self._shown(items, self._period) == self._shown(others, 0)
-
     def _shown(self, items: Sequence[Item], offset: int) -> list[object]:
-        """What lines so many places later consist of, but for the names of stored constants."""
+        """What lines so many places later consist of, but for the names of stored constants; and their nodes."""
         shown: list[object] = [self._name(name, offset) for names in values_of(items) for name in names]
         for piece in [piece for each in statements_of(items) for piece in each.expression.pieces]:
             if isinstance(piece, Weight):
                 shown.append(self._name(piece.name, offset) if piece.name in self._producers else "")
             elif not isinstance(piece, Ref):
                 shown.append(piece)
-        return shown
+        return [*shown, *[at + offset for at in self._positions(items)]]
 
     def _name(self, name: str, offset: int) -> str:
         at, slot = self._producers[name] if name in self._inner else (-1, 0)
@@ -288,14 +281,11 @@ class _Lengthening:
         if isinstance(item, Repeat):
             rounds = [tuple([self._placed(each, offset) for each in items]) for items in item.rounds]
             return Repeat(tuple(rounds), tuple([(named(start), named(end)) for start, end in item.carried]))
-        pieces: list[Piece] = []
-        for piece in item.expression.pieces:
-            if isinstance(piece, Ref):
-                pieces.append(piece._replace(name=named(piece.name)))
-            elif isinstance(piece, Weight):
-                pieces.append(Weight(named(piece.name), self._place(piece.user, offset)))
-            else:
-                pieces.append(piece)
+        pieces = [
+            each._replace(name=named(each.name)) if isinstance(each, Ref)
+            else Weight(named(each.name), self._place(each.user, offset)) if isinstance(each, Weight) else each
+            for each in item.expression.pieces
+        ]  # fmt: skip
         statement = Statement(tuple(map(named, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
         self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
         return statement
