@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from onnxjson.outline.flow import operator
+from onnxjson.outline.flow import FAR, operator
 from onnxjson.outline.heads import (
     PARTS,
     RESHAPES,
@@ -32,9 +32,6 @@ _TOLERANCE: Final = 1e-3
 
 _STEPS: Final = 12
 """Units on the way from the scores to their product."""
-
-_FAR: Final = -1000
-"""Scores up to which a step has no weight."""
 
 _NOT: Final = {"mask=": "mask=not ", "mask=not ": "mask="}
 
@@ -220,7 +217,7 @@ class _Attention:
             ]
             if len(bounds) != len(unit.operands) - 1 or not bounds or unit.keywords:
                 return False
-            if len(bounds) > 1 or bounds[0] > _FAR:
+            if len(bounds) > 1 or bounds[0] > FAR:
                 if self._bound is not None or self._masks:
                     return False
                 text = f"[{','.join([f'{each:.6g}' for each in bounds])}]" if len(bounds) > 1 else f"{bounds[0]:.6g}"
@@ -398,14 +395,14 @@ class _Attention:
             node = flow.nodes[at] if (at := flow.producer(name)) >= 0 else None
             names = node.input[1:] if node is not None and operator(node) == "Where" else [name]
             numbers = [each for constant in names for each in flow.elements(constant) or ()]
-            return not any([isinstance(each, float) and each <= _FAR for each in numbers])
+            return not any([isinstance(each, float) and each <= FAR for each in numbers])
         return head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
 
 def _is_far(graph: Units, name: str) -> bool:
     """Whether a value is a constant so low that a step has no weight."""
     elements = graph.flow.elements(name)
-    return bool(elements) and all([isinstance(each, float) and each <= _FAR for each in elements or ()])
+    return bool(elements) and all([isinstance(each, float) and each <= FAR for each in elements or ()])
 
 
 def _is_zero(graph: Units, name: str) -> bool:

@@ -48,6 +48,12 @@ _SIZES: Final = ("Shape", "Size")
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
 
+FAR: Final = -1000
+"""Scores up to which a step has no weight."""
+
+OFTEN: Final = 4
+"""How often a value is used from which on it does not matter how often: not how many layers there are."""
+
 _SIZE: Final = re.compile(r"\w{1,16}")
 
 LONG: Final = 10**9
@@ -406,23 +412,32 @@ class Flow:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
         return axis == -1 or any([axis + 1 == self.rank(name) for name in names])
 
-    def rank(self, name: str, steps: int = 8) -> int | None:
+    def rank(self, name: str, ranks: Mapping[str, int | None] | None = None) -> int | None:
         """Return the number of axes of a value, also where layout or a product before it says it; None if unknown."""
-        dims, position = self.dims(name), self.producer(name)
-        if dims is not None or position < 0 or not steps:
-            return None if dims is None else len(dims)
-        node = self.nodes[position]
-        kind = operator(node)
+        dims = self.dims(name)
+        return len(dims) if dims is not None else (self._ranks if ranks is None else ranks).get(name)
+
+    @cached_property
+    def _ranks(self) -> dict[str, int | None]:
+        ranks: dict[str, int | None] = {}
+        for position in self.order:
+            node = self.nodes[position]
+            ranks.update(dict.fromkeys(node.output[:1], self._rank_of(node, ranks)))
+        return ranks
+
+    def _rank_of(self, node: Node, ranks: Mapping[str, int | None]) -> int | None:
+        """The number of axes of a node's output, by those of the nodes before it."""
+        kind, inputs = operator(node), (*node.input, "", "")
         if kind == "Transpose" and node.attribute:
             return len(node.attribute[0].ints or ())
-        if kind == "Reshape" and (sizes := self.elements(node.input[1])) is not None:
+        if kind == "Reshape" and (sizes := self.elements(inputs[1])) is not None:
             return len(sizes)
-        if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(node.input[0], steps - 1)) is not None:
+        if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(inputs[0], ranks)) is not None:
             axes = self.numbers(node, 1, "axes")
             return None if not axes else before + len(axes) * (1 if kind == "Unsqueeze" else -1)
         if kind in _OF_RANK:
-            ranks = [self.rank(each, steps - 1) for each in node.input[: 1 if kind not in INFIX else 2]]
-            return None if None in ranks else max([each for each in ranks if each is not None])
+            known = [self.rank(each, ranks) for each in inputs[: 1 if kind not in INFIX else 2]]
+            return None if None in known else max([each for each in known if each is not None])
         return None
 
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:

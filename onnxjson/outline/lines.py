@@ -127,8 +127,6 @@ class _Outliner:
         """By the identity of a statement, its nodes in their order."""
         self._said: dict[Hashable, tuple[str, list[str]]] = {}
         """By a graph in a node, and the names around it, the line of the node and the names that it uses."""
-        self._period = 0
-        """How many places later they are each time that the statement comes again."""
         self._renamings: dict[Scope, dict[str, str]] = {}
         """By graph, the names that its values have in an equal graph, which is shown."""
         self._kept: list[Sequence[Item]] = []
@@ -148,15 +146,15 @@ class _Outliner:
 
     def lengthen(self, short: Shortened, index: Index) -> bool:
         """Make the lines of a short model those of the whole one; return whether they follow."""
-        (short_scope,), (scope,) = self._index.scopes, index.scopes
+        (before,), (after,) = self._index.scopes, index.scopes
         owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
-        longer = lengthened(short, scope.graph.node, self._items[short_scope], owned)
+        longer = lengthened(short, self._flows[before], after.graph.node, self._items[before], owned)
         if longer is not None:
             items, owned = longer
-            self._owned = {key: [NodeRef(scope, at) for at in positions] for key, positions in owned.items()}
-            self._index, self._items, self._period = index, {scope: items}, short.period
-            equal, self._flows = self._flows[short_scope].equal, {scope: Flow(scope)}
-            self._flows[scope].equal = equal
+            self._owned = {key: [NodeRef(after, at) for at in positions] for key, positions in owned.items()}
+            self._index, self._items = index, {after: items}
+            equal, self._flows = self._flows[before].equal, {after: Flow(after)}
+            self._flows[after].equal = equal
         return longer is not None
 
     def lines(self) -> Iterator[Line]:
@@ -215,15 +213,7 @@ class _Outliner:
 
     def _nodes(self, same: Sequence[Statement]) -> list[NodeRef]:
         """The nodes of statements, with those of the graphs in their attributes."""
-        return self._with_inner([ref for refs in self._by_statement(same) for ref in refs])
-
-    def _by_statement(self, same: Sequence[Statement]) -> Iterator[list[NodeRef]]:
-        """Yield the nodes of each statement; those of one that comes again are a period later."""
-        places: dict[int, int] = {}
-        for statement in same:
-            refs = self._owned[id(statement)]
-            place = places[id(statement)] = places.get(id(statement), -1) + 1
-            yield [NodeRef(scope, at + place * self._period) for scope, at in refs] if place else refs
+        return self._with_inner([ref for each in same for ref in self._owned[id(each)]])
 
     def _with_inner(self, refs: list[NodeRef]) -> list[NodeRef]:
         if self._children:
@@ -243,7 +233,7 @@ class _Outliner:
         for column in zip(*graphs, strict=True):
             yield self._line(flow, column, names)
         for other in scopes:
-            owned = {ref.position for refs in self._by_statement(statements_of(self._items[other])) for ref in refs}
+            owned = {ref.position for each in statements_of(self._items[other]) for ref in self._owned[id(each)]}
             if rest := [position for position in range(len(other.graph.node)) if position not in owned]:
                 refs = [NodeRef(other, position) for position in rest]
                 yield Line(_unused(self._flows[other], rest), tuple(refs))
@@ -269,9 +259,7 @@ class _Outliner:
 
     def _repeat(self, flow: Flow, repeats: Sequence[Repeat], names: Names) -> Line:
         count = len(repeats[0].rounds)
-        every = [statements_of(items) for repeat in repeats for items in repeat.rounds]
-        nodes_of = self._by_statement([each for part in every for each in part])
-        rounds = [tuple(self._with_inner([ref for _ in part for ref in next(nodes_of)])) for part in every]
+        rounds = [tuple(self._nodes(statements_of(items))) for repeat in repeats for items in repeat.rounds]
         names_of = [[ref.node.name or "" for ref in nodes] for nodes in rounds]
         paths = {common_path(names_of[at : at + count]) for at in range(0, len(rounds), count)}
         # In the rounds of a repeat around, what is the same in all of them.

@@ -15,7 +15,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
 from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of
+from onnxjson.outline.repeats import Item, Repeat, statements_of, written
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(
@@ -63,7 +63,7 @@ class Names:
             self._names[name] = f"…{visible(name)[1 - width :]}" if text in self._kept else text
             self._kept.add(self._names[name])
         self._used |= self._kept
-        for item in _walk(items):
+        for item in written(items):
             if isinstance(item, Repeat):
                 self._join(item)
         last = self._last_uses(flow, items)
@@ -72,10 +72,10 @@ class Names:
             over.setdefault(place, []).append(name)
         lent: dict[str, str] = {}
         """Names that can be given again, and their values."""
-        for place, item in enumerate(_walk(items)):
+        for place, item in enumerate(written(items)):
             dead = [name for name in over.get(place, ()) if last[name] == place]
             if isinstance(item, Repeat):
-                end = place + sum(1 for _ in _walk(item.rounds[0]))
+                end = place + sum(1 for _ in written(item.rounds[0]))
                 for start, result in [(self._first(start), self._first(end)) for start, end in item.carried]:
                     # The first value and those of all rounds have one name, unless the first one is used later, too.
                     name = self._names.get(start, "")
@@ -132,9 +132,7 @@ class Names:
         """Give the values of all rounds the names of those of the first."""
         first = statements_of(repeat.rounds[0])
         inside = {id(each) for each in statements_of([repeat])}
-        numbers = {id(items): number for number, items in enumerate(repeat.rounds)}  # the last ones of equal rounds
-        rounds = {id(items): items for items in repeat.rounds}
-        for number, items in zip(numbers.values(), rounds.values(), strict=True):
+        for number, items in enumerate(repeat.rounds):
             for one, other in zip(first, statements_of(items), strict=True):
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:
@@ -284,14 +282,6 @@ def _listed(texts: Sequence[str]) -> str:
         text for number, text in enumerate(texts[:_SHOWN]) if not number or len("".join(texts[: number + 1])) < _LIST
     ]
     return f"({', '.join(shown)}{', ...' * (len(texts) > len(shown))})"
-
-
-def _walk(items: Sequence[Item]) -> Iterator[Item]:
-    """Yield repeats and the statements of their first rounds, as they are written."""
-    for item in items:
-        yield item
-        if isinstance(item, Repeat):
-            yield from _walk(item.rounds[0])
 
 
 def type_text(stated: Type) -> str:

@@ -13,7 +13,7 @@ _PERIOD: Final = 128
 _SAVED: Final = 2
 """Lines that a repeat must save."""
 
-_WIDTH: Final = 80
+_WIDTH: Final = 92
 """Size up to which a line is written in the one after it."""
 
 _SUM: Final = 56
@@ -39,7 +39,7 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
     items: list[Item] = list(statements)
     keys: dict[Hashable, int] = {}
     while True:
-        numbers = [keys.setdefault(_key(item), len(keys)) for item in items]
+        numbers = [keys.setdefault(key_of(item), len(keys)) for item in items]
         period = 0
         is_folded = False
         while (period := period + 1) <= min(_PERIOD, len(items) // 2):
@@ -50,7 +50,7 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
                     begin, rounds, handed = aligned
                     end = begin  # a run before may overlap with what is folded now
                     items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds, handed)]
-                    numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
+                    numbers[begin : begin + period * rounds] = [keys.setdefault(key_of(repeat), len(keys))]
                     is_folded = True
         if not is_folded:
             return items
@@ -101,10 +101,10 @@ def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
     return two._replace(expression=Expression(pieces, nodes, blocks, size, depth, outer.strength))
 
 
-def _key(item: Item) -> Hashable:
-    """What lines of a repeat have in common."""
+def key_of(item: Item) -> Hashable:
+    """Return what lines of a repeat have in common."""
     if isinstance(item, Repeat):
-        return (len(item.rounds), len(item.carried), tuple([_key(each) for each in item.rounds[0]]))
+        return (len(item.rounds), len(item.carried), tuple([key_of(each) for each in item.rounds[0]]))
     pieces = [piece if isinstance(piece, str) else _kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
 
@@ -114,7 +114,7 @@ def key_of_graph(items: Sequence[Item], inputs: Iterable[str], outputs: Iterable
     numbers: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys(inputs))}
     consumed, produced = values_of(items)
     inner = {*numbers, *produced}
-    keys: list[Hashable] = [_key(item) for item in items]
+    keys: list[Hashable] = [key_of(item) for item in items]
     keys += [numbers.setdefault(name, len(numbers)) for name in (*consumed, *produced, *outputs)]
     return GraphKey(tuple(keys), tuple([name for name in numbers if name not in inner]))
 
@@ -150,14 +150,14 @@ def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tup
 
     The most rounds; of these those that hand on the fewest values.
     """
-    best: tuple[tuple[int, int, int], _Places] | None = None
+    best: tuple[tuple[int, int, int, int], _Places] | None = None
     values = [values_of([item]) for item in items[first : first + length]]
     for begin in range(first, first + min(period, length - 2 * period + 1)):
         rounds, handed, others = _rounds(values[begin - first :], period, (first + length - begin) // period)
-        rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
+        rank = (-rounds, len(set(handed.values())) + 2 * others, -len(handed), begin)
         if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
             best = rank, handed
-    return None if best is None else (best[0][2], -best[0][0], best[1])
+    return None if best is None else (best[0][3], -best[0][0], best[1])
 
 
 def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Places, int]:
@@ -249,3 +249,11 @@ def statements_of(items: Sequence[Item]) -> list[Statement]:
             else [each for round_items in item.rounds for each in statements_of(round_items)]
         )
     ]
+
+
+def written(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield repeats and the statements of their first rounds, as they are written."""
+    for item in items:
+        yield item
+        if isinstance(item, Repeat):
+            yield from written(item.rounds[0])

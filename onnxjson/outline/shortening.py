@@ -5,18 +5,18 @@ from. Where anything cannot be carried over, the whole graph is outlined.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model, Node, Type
 from onnxjson.model.index import Index
-from onnxjson.outline.expressions import Weight
-from onnxjson.outline.flow import SHOWN, Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of
+from onnxjson.outline.expressions import Piece, Ref, Statement, Weight
+from onnxjson.outline.flow import FAR, SHOWN, Flow
+from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
 
 FROM: Final = 3_000
 """Nodes from which on a graph is shortened."""
@@ -46,7 +46,7 @@ class Shortened(NamedTuple):
     period: int
     """The nodes of a round."""
     left_out: int
-    """The rounds that are left out."""
+    """The nodes of the rounds that are left out."""
 
 
 def shortened(index: Index) -> Shortened | None:
@@ -56,11 +56,16 @@ def shortened(index: Index) -> Shortened | None:
     flow = Flow(index.main)
     kinds: dict[object, int] = {}
     numbers = [kinds.setdefault((node.op_type, node.domain, node.attribute), len(kinds)) for node in flow.nodes]
+    most = len(numbers) // 2  # nodes that are compared in vain
     for part in (2, 4, 1):
         at = len(numbers) * part // 6
         for period in islice(_periods(numbers, at), _TRIED):
-            if (found := _without_rounds(index.model, flow, numbers, at, period)) is not None:
+            rounds = _Rounds(flow, numbers, period)
+            start, end = rounds.around(at)
+            if (found := _without_rounds(index.model, flow, start, end, period)) is not None:
                 return found
+            if (most := most - (end - start)) < 0:
+                return None
     return None
 
 
@@ -71,31 +76,23 @@ def _periods(numbers: Sequence[int], at: int) -> Iterator[int]:
             yield end - at
 
 
-def _without_rounds(model: Model, flow: Flow, numbers: Sequence[int], at: int, period: int) -> Shortened | None:
+def _without_rounds(model: Model, flow: Flow, start: int, end: int, period: int) -> Shortened | None:
+    """Return a model without most rounds, where each node from `start` to `end` is like the one a period later."""
     nodes, producers, graph = flow.nodes, flow.producers, flow.scope.graph
-    rounds = _Rounds(flow, numbers, period)
-    start = end = at
-    while rounds.are_alike(end):
-        end += 1
-    while rounds.are_alike(start - 1):
-        start -= 1
-    left_out = (end - start) // period + 1 - _KEPT
-    kept = start + left_out * period
-    if kept - start < len(nodes) // 2 or not isinstance(graph, Graph):
+    offset = ((end - start) // period + 1 - _KEPT) * period
+    cut = start + _KEPT // 2 * period
+    if offset < len(nodes) // 2 or not isinstance(graph, Graph):
         return None
-    shorter = list(nodes[:start])
-    for node, source in zip(nodes[kept:], nodes[start:], strict=False):
-        place = len(shorter) - start
-        inputs = node.input
-        if place < _KEPT * period:  # what the first rounds take from others is what they take from before
-            pairs = zip(inputs, source.input, strict=True)
-            inputs = tuple([other if start <= producers.get(name, -1) < kept else name for name, other in pairs])
-        shorter.append(node if inputs == node.input else msgspec.structs.replace(node, input=inputs))
+    shorter = [*nodes[:cut], *nodes[cut + offset :]]
+    for place in range(cut, end + period - offset):  # what these take from before the cut, others take from as far away
+        pairs = zip(shorter[place].input, nodes[place].input, strict=True)
+        inputs = tuple([other if 0 <= producers.get(name, -1) < cut + offset else name for name, other in pairs])
+        shorter[place] = msgspec.structs.replace(shorter[place], input=inputs)
     names = [*flow.outputs, *[name for node in shorter for name in node.input]]
-    if any([start <= producers.get(name, -1) < kept for name in names]):
+    if any([cut <= producers.get(name, -1) < cut + offset for name in names]):
         return None
     graph = msgspec.structs.replace(graph, node=tuple(shorter))
-    return Shortened(msgspec.structs.replace(model, graph=graph), start, period, left_out)
+    return Shortened(msgspec.structs.replace(model, graph=graph), start, period, offset)
 
 
 class _Rounds:
@@ -106,11 +103,20 @@ class _Rounds:
         self._numbers = numbers
         """Of each node, one that stands for its operator and attributes."""
         self._period = period
-        self._next: dict[str, str] = {}
+        self._next: dict[Hashable, Hashable] = {}
         """By what comes from outside, such as weights, what the next round has in its place; and the other way."""
-        self._before: dict[str, str] = {}
+        self._before: dict[Hashable, Hashable] = {}
 
-    def are_alike(self, position: int) -> bool:
+    def around(self, position: int) -> tuple[int, int]:
+        """Return the first and the end of the nodes around one that are like those a period later."""
+        start = end = position
+        while self._are_alike(end):
+            end += 1
+        while self._are_alike(start - 1):
+            start -= 1
+        return start, end
+
+    def _are_alike(self, position: int) -> bool:
         """Whether a node and the one a period later compute the same from values as far away, or from outside."""
         numbers, later = self._numbers, position + self._period
         if not 0 <= position < later < len(numbers) or numbers[position] != numbers[later]:
@@ -118,155 +124,181 @@ class _Rounds:
         one, other = self._flow.nodes[position], self._flow.nodes[later]
         if len(one.input) != len(other.input) or [*map(bool, one.output)] != [*map(bool, other.output)]:
             return False
-        return all(map(self._have_same_type, one.output, other.output)) and all(
-            map(self._are_alike_values, one.input, other.input)
+        types = self._flow.scope.types
+        return all(
+            [self._are_alike_types(*map(types.get, names)) for names in zip(one.output, other.output, strict=True)]
+        ) and all(map(self._are_alike_values, one.input, other.input))
+
+    def _are_alike_types(self, one: Type | None, other: Type | None) -> bool:
+        """Whether types are the same but for the names of invented dimensions."""
+        tensors = [None if each is None else each.tensor_type for each in (one, other)]
+        shapes = [each.shape for each in tensors if each is not None and each.shape is not None]
+        if len(shapes) < 2 or len({each.elem_type for each in tensors if each is not None}) > 1:
+            return one == other
+        dims, others = [[size.dim_value or size.dim_param for size in each.dim] for each in shapes]
+        return len(dims) == len(others) and all(
+            [
+                self._is_next((size,), (same,)) if {str(size)[:5], str(same)[:5]} == {INVENTED} else size == same
+                for size, same in zip(dims, others, strict=True)
+            ]
         )
 
     def _are_alike_values(self, name: str, other: str) -> bool:
-        (at, slot), (place, later) = [self._flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
-        if name != other and at >= 0:
-            return place - at == self._period and slot == later
-        if (self._next.setdefault(name, other), self._before.setdefault(other, name)) != (other, name):
-            return False
-        dims = self._flow.stored.get(name)
-        if (
-            name == other
-            or dims is None
-            or dims != self._flow.stored.get(other)
-            or not self._have_same_type(name, other)
-        ):
-            return name == other
-        one, two = [self._flow.elements(each) for each in (name, other)]
-        if one == two or one is None or two is None:
-            return one == two
-        # Of longer ones, zeros and low numbers in masks matter only.
-        return len(one) > SHOWN and all([isinstance(each[0], float) and max(each) > 0 for each in (one, two)])
-
-    def _have_same_type(self, name: str, other: str) -> bool:
         flow = self._flow
-        types = flow.scope.types
-        if types.get(name) == types.get(other):
-            return True
-        dims = [flow.dims(each) for each in (name, other)]
-        if None in dims or flow.dtype(name) != flow.dtype(other):
+        (at, slot), (place, later) = [flow.scope.producers.get(each, (-1, 0)) for each in (name, other)]
+        if name != other and at >= 0:
+            return (place - at, later) == (self._period, slot)
+        if not self._is_next(name, other):
             return False
-        one, two = [[None if str(size).startswith(INVENTED) else size for size in each or ()] for each in dims]
-        return one == two
+        if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
+            return name == other
+        one, two = [flow.elements(each) for each in (name, other)]
+        if flow.dtype(name) != flow.dtype(other) or one is None or two is None:
+            return one is two and flow.dtype(name) == flow.dtype(other)
+        # Of longer ones, zeros and low numbers in masks matter only.
+        is_usual = [
+            len(each) > SHOWN and isinstance(each[0], float) and min(each) > FAR and max(each) > 0
+            for each in (one, two)
+        ]
+        return one == two or all(is_usual)
+
+    def _is_next(self, one: Hashable, other: Hashable) -> bool:
+        """Whether something from outside always has the same thing in its place in the next round."""
+        return (self._next.setdefault(one, other), self._before.setdefault(other, one)) == (other, one)
 
 
 def lengthened(
-    short: Shortened, nodes: Sequence[Node], items: Sequence[Item], owned: Mapping[int, Sequence[int]]
+    short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item], owned: Mapping[int, Sequence[int]]
 ) -> tuple[list[Item], Owned] | None:
     """Return the lines of the whole graph, and the positions of their nodes; None if they do not follow.
 
-    A repeat has one of its rounds several times; each time its nodes are a period later than the time before.
-
     Args:
         short: the graph without most of its rounds.
+        flow: its dataflow.
         nodes: those of the whole graph.
         items: the lines of the short graph.
         owned: by the identity of a statement in them, the positions of its nodes.
     """
-    inner = {*values_of([each for each in items if isinstance(each, Repeat)])[1]}
-    lengthening = _Lengthening(short, nodes, owned, inner)
+    if _is_carried(flow, short):
+        return None
+    lengthening = _Lengthening(short, flow, nodes, items, owned)
     try:
         longer = [lengthening.item(item) for item in items]
     except LookupError:
         return None
-    places: Counter[int] = Counter()
-    positions: list[int] = []
-    for each in statements_of(longer):
-        positions += [at + places[id(each)] * short.period for at in lengthening.owned[id(each)]]
-        places[id(each)] += 1
-    known = sum(map(len, owned.values())) + short.left_out * short.period
+    positions = [at for each in lengthening.owned.values() for at in each]
+    known = sum(map(len, owned.values())) + short.left_out
     return (longer, lengthening.owned) if len(positions) == len({*positions}) == known else None
+
+
+def _is_carried(flow: Flow, short: Shortened) -> bool:
+    """Whether sizes or constants are computed from those of rounds before: what is known of them may change."""
+    begins: dict[int, int] = {}
+    silent = flow.shape_nodes | flow.constant_nodes
+    for at in flow.order:
+        if at in silent and short.start <= at < short.start + _KEPT * short.period:
+            sources = [begins.get(flow.producer(name), at) for name in flow.consumed[at]]
+            begins[at] = min([at, *sources])
+    return any([at - begin > short.period for at, begin in begins.items()])
+
+
+def _lines(repeat: Repeat) -> Hashable:
+    return frozenset(map(key_of, repeat.rounds[0]))
 
 
 class _Lengthening:
     """Lines of a short graph at the places of the rounds of the whole one; LookupError where it is not clear."""
 
     def __init__(
-        self, short: Shortened, nodes: Sequence[Node], owned: Mapping[int, Sequence[int]], inner: set[str]
-    ) -> None:
+        self, short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item],
+        owned: Mapping[int, Sequence[int]],
+    ) -> None:  # fmt: skip
         self._start, self._period, self._left_out = short.start, short.period, short.left_out
-        self._offset = short.left_out * short.period
-        self._early = range(short.start, short.start + (_KEPT - _EDGE) * short.period)
-        self._nodes = nodes
-        graph = short.model.graph
-        self._short_nodes: Sequence[Node] = graph.node if graph is not None else ()
-        self._producers = {name: at for at, node in enumerate(self._short_nodes) for name in node.output if name}
+        self._late = short.start + (_KEPT - _EDGE) * short.period
+        """The first node of the last rounds."""
+        self._producers, self._nodes = flow.scope.producers, nodes
         self._short_owned = owned
-        self._inner = inner
-        """The values in repeats."""
+        repeats = [item for item in items if self._is_long(item)]
+        nodes_in = [flow.nodes[at] for at in self._positions(repeats) if at >= self._start]
+        self._inner = {*values_of(repeats)[1], *[name for node in nodes_in for name in node.output]}
+        """The values in repeats with the rounds that are left out."""
+        self._repeats = Counter([_lines(each) for each in written(items) if isinstance(each, Repeat)])
+        """How many repeats have the same lines; how these are folded may depend on the number of their rounds."""
         self.owned: Owned = {}
 
     def item(self, item: Item) -> Item:
         """Return a line with the names of the whole graph, a repeat with all of its rounds."""
-        positions = [at for at in self._positions([item]) if at >= self._start]
-        consumed, produced = values_of([item])
-        outer = {*consumed}.difference(produced)
-        sources = [self._producers.get(name, -1) for name in outer]
-        if max(positions, default=0) < self._start + _EDGE * self._period:
-            if outer.isdisjoint(self._inner):
-                return self._placed([item], 0)[0]
-        elif min(positions) >= self._early.stop:
-            if not any([at in self._early for at in sources]):
-                return self._placed([item], self._offset)[0]
-        elif isinstance(item, Repeat) and max(sources, default=0) < self._start:
+        if isinstance(item, Repeat) and self._is_long(item):
             return self._repeat(item)
-        raise LookupError(item)
+        offset = self._left_out if max(self._positions([item]), default=0) >= self._late else 0
+        sources = [self._producers[name][0] for name in values_of([item])[0] if name in self._inner]
+        if self._is_long(item) or (sources and (not offset or min(sources) < self._late)):
+            raise LookupError(item)
+        return self._placed(item, offset)
 
     def _positions(self, items: Sequence[Item]) -> list[int]:
         return [at for each in statements_of(items) for at in self._short_owned[id(each)]]
 
+    def _is_long(self, item: Item) -> bool:
+        """Whether a line has nodes of rounds that are neither the first nor the last ones."""
+        positions = [at for at in self._positions([item]) if at >= self._start]
+        first = self._start + _EDGE * self._period
+        return min(positions, default=self._late) < self._late and max(positions, default=0) >= first
+
     def _repeat(self, repeat: Repeat) -> Repeat:
         """A repeat with the rounds left out, which are those after the first ones once more."""
-        rounds = repeat.rounds
-        for size in range(1, len(rounds) // 3 + 1):  # rounds of lines in a round of nodes
-            one, other = [rounds[first : first + size] for first in (size, 2 * size)]
-            begins = max([at for each in rounds[: 2 * size] for at in self._positions(each)]) < self._early.stop
-            if begins and all(map(self._is_next, one, other)):
-                first = [tuple(self._placed(each, 0)) for each in rounds[:size]]
-                next_ones = [tuple(self._placed(each, 0)) for each in one] * self._left_out
-                rest = [tuple(self._placed(each, self._offset)) for each in rounds[size:]]
-                return repeat._replace(rounds=(*first, *next_ones, *rest))
+        rounds, period = repeat.rounds, self._period
+        for size in range(1, len(rounds) // (_KEPT - _EDGE) + 1):  # rounds of lines in a round of nodes
+            parts = [[*chain(*rounds[at : at + size])] for at in range(size, (_KEPT - _EDGE) * size, size)]
+            if all(map(self._is_next, parts, parts[1:])):
+                places = [(items, 0) for items in rounds[:size]]
+                places += [(items, at) for at in range(0, self._left_out, period) for items in rounds[size : 2 * size]]
+                places += [(items, self._left_out) for items in rounds[size:]]
+                if self._repeats[_lines(repeat)] == 1:
+                    longer = [tuple([self._placed(each, offset) for each in items]) for items, offset in places]
+                    return Repeat(tuple(longer), repeat.carried)
         raise LookupError(repeat)
 
     def _is_next(self, items: Sequence[Item], others: Sequence[Item]) -> bool:
         """Whether lines are the same as others a period before, with the names of their nodes."""
-        positions = self._positions(items)
-        if [at + self._period for at in positions] != self._positions(others):
+        if [at + self._period for at in self._positions(items)] != self._positions(others):
             return False
-        names = self._names(positions, self._period, self._short_nodes)
-        inner = {name: other for name, other in names.items() if name in self._inner}
-        pairs = zip(values_of(items), values_of(others), strict=True)
-        return all([[inner.get(name, name) for name in values] == later for values, later in pairs])
+        return self._shown(items, self._period) == self._shown(others, 0)
 
-    def _names(self, positions: Sequence[int], offset: int, nodes: Sequence[Node]) -> dict[str, str]:
-        """The names that the values and constants of nodes have so many places later."""
-        names: dict[str, str] = {}
-        for at in positions:
-            if at >= self._start:
-                one, other = self._short_nodes[at], nodes[at + offset]
-                names.update(zip((*one.input, *one.output), (*other.input, *other.output), strict=True))
-        return names
+    def _shown(self, items: Sequence[Item], offset: int) -> list[object]:
+        """What lines so many places later consist of, but for the names of stored constants."""
+        shown: list[object] = [self._name(name, offset) for names in values_of(items) for name in names]
+        for piece in [piece for each in statements_of(items) for piece in each.expression.pieces]:
+            if isinstance(piece, Weight):
+                shown.append(self._name(piece.name, offset) if piece.name in self._producers else "")
+            elif not isinstance(piece, Ref):
+                shown.append(piece)
+        return shown
 
-    def _placed(self, items: Sequence[Item], offset: int) -> list[Item]:
-        """Lines so many places later, with the names of their constants there; those of inner values are not shown."""
-        names = self._names(self._positions(items), offset, self._nodes)
+    def _name(self, name: str, offset: int) -> str:
+        at, slot = self._producers[name] if name in self._inner else (-1, 0)
+        return name if at < 0 else self._nodes[at + offset].output[slot]
 
-        def place_of(at: int) -> int:
-            return at + offset if at >= self._start else at
+    def _placed(self, item: Item, offset: int) -> Item:
+        """A line so many places later, but for what comes before all rounds."""
 
-        def placed(item: Item) -> Item:
-            if isinstance(item, Repeat):
-                return item._replace(rounds=tuple([tuple(map(placed, each)) for each in item.rounds]))
-            pieces = [
-                Weight(names.get(each.name, each.name), place_of(each.user)) if isinstance(each, Weight) else each
-                for each in item.expression.pieces
-            ]
-            statement = item._replace(expression=item.expression._replace(pieces=tuple(pieces)))
-            self.owned[id(statement)] = [place_of(at) for at in self._short_owned[id(item)]]
-            return statement
+        def named(value: str) -> str:
+            return self._name(value, offset)
 
-        return list(map(placed, items))
+        if isinstance(item, Repeat):
+            rounds = [tuple([self._placed(each, offset) for each in items]) for items in item.rounds]
+            return Repeat(tuple(rounds), tuple([(named(start), named(end)) for start, end in item.carried]))
+        pieces: list[Piece] = []
+        for piece in item.expression.pieces:
+            if isinstance(piece, Ref):
+                pieces.append(piece._replace(name=named(piece.name)))
+            elif isinstance(piece, Weight):
+                pieces.append(Weight(named(piece.name), self._place(piece.user, offset)))
+            else:
+                pieces.append(piece)
+        statement = Statement(tuple(map(named, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
+        self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
+        return statement
+
+    def _place(self, at: int, offset: int) -> int:
+        return at + offset if at >= self._start else at

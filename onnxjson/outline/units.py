@@ -9,7 +9,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, LONG, Flow, Kept, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, Kept, depth_first, operator
 
 
 class GraphKey(NamedTuple):
@@ -112,7 +112,8 @@ class Units:
 
     def _sources(self, number: int) -> list[int]:
         names = self.units[number].operands + self.units[number].captured
-        return [self.producer(name) for name in sorted(names, key=self.uses.__getitem__, reverse=True)]
+        ordered = sorted(names, key=lambda name: min(self.uses[name], OFTEN), reverse=True)
+        return [self.producer(name) for name in ordered]
 
 
 _CONDITIONS: Final = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})

@@ -1,6 +1,7 @@
 """Graphs of many equal rounds: what is outlined from a few of them is what the whole graph says."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -66,6 +67,78 @@ def test_any_rounds_say_the_same_as_the_whole_graph(seed: int, both: Both) -> No
 
 def test_most_random_rounds_are_shortened(both: Both) -> None:
     assert sum([both(model(_nodes(random.Random(seed)), WEIGHTS))[1] for seed in range(30)]) > 10
+
+
+def _rounds(step: str, prefix: str = "h", count: int = ROUNDS) -> str:
+    """Rounds that compute {1} from {0}; {n} and {m} stand for their numbers."""
+    names = [f"{prefix}{number}" for number in range(count + 1)]
+    return " ".join([step.format(*pair, n=pair[0], m=pair[1]) for pair in pairwise(names)]) + " "
+
+
+def _attention(scores: str) -> str:
+    return _rounds(
+        f"t{{n}} = Transpose<perm = [0, 2, 1]>({{0}}) q{{n}} = MatMul({{0}}, t{{n}}) {scores} "
+        "p{n} = Softmax(s{n}) v{n} = MatMul(p{n}, {0}) {1} = Add({0}, v{n})"
+    )  # fmt: skip
+
+
+def _equal(prefix: str, hidden: int = 0) -> str:
+    same = " ".join([f"i{at + 1}{{n}} = Identity(i{at}{{n}})" for at in range(hidden)])
+    step = f"i0{{n}} = Tanh({{0}}) {same} g{{n}} = Gelu(i{hidden}{{n}}) {{1}} = Add(i{hidden}{{n}}, g{{n}})"
+    return _rounds(step, prefix)
+
+
+MASKS = [", ".join(["1", *["-10000" if number == 12 else "0.5"] * 35]) for number in range(ROUNDS)]
+LAST = f"h{ROUNDS}"
+NUMBERS = ", float ch0 = {0.5}, float one = {1}"
+TRAPS = {
+    "uses in all rounds": (
+        "m = Tanh(x) n = Sigmoid(x) h0 = Relu(x) "
+        + _rounds("a{n} = Mul({0}, m) b{n} = Relu(a{n}) {1} = Add({0}, b{n})")
+        + f"k0 = Relu({LAST}) " + _rounds("{1} = Sub({0}, n)", "k", 10) + "e = Div(n, m) out = Sub(e, k10)",
+        "",
+    ),
+    "ranks that follow from the round before": (
+        "h0 = Max(x, x) "
+        + _rounds("n{n} = LayerNormalization<axis = 2>({0}, s) m{n} = MatMul(n{n}, a) {1} = Max({0}, m{n})")
+        + f"out = Tanh({LAST})",
+        "",
+    ),
+    "numbers of each round from those before": (
+        "h0 = Relu(x) " + _attention("c{m} = Mul(c{n}, half) s{n} = Mul(q{n}, c{m})") + f"out = Tanh({LAST})", NUMBERS,
+    ),
+    "numbers that are known in the first rounds": (
+        "h0 = Relu(x) " + _attention("c{m} = Mul(c{n}, one) s{n} = Mul(q{n}, c{m})") + f"out = Tanh({LAST})", NUMBERS,
+    ),
+    "one mask that hides steps": (
+        "h0 = Relu(x) " + _attention("s{n} = Add(q{n}, w{n})") + f"out = Tanh({LAST})",
+        "".join([f", float[6,6] wh{number} = {{{mask}}}" for number, mask in enumerate(MASKS)]),
+    ),
+    "as many rounds elsewhere": (
+        "h0 = Relu(x) " + _equal("h") + f"k0 = Softmax({LAST}) "
+        + _equal("k", hidden=14) + f"l0 = Softmax(k{ROUNDS}) " + _equal("l") + f"out = Softmax(l{ROUNDS})",
+        "",
+    ),
+    "invented sizes of constants": (
+        "h0 = Relu(x) "
+        + _rounds("c{n} = Transpose(w{n}) m{n} = MatMul({0}, c{n}) r{n} = Relu(m{n}) {1} = Add({0}, r{n})")
+        + f"out = Tanh({LAST})",
+        "".join([f", float[8,8] wh{number} = ., float[8,unk__{number}] ch{number}" for number in range(ROUNDS)]),
+    ),
+    "invented sizes that are the same in one round": (
+        "h0 = Relu(x) " + _attention("s{n} = Reshape(q{n}, z)") + f"out = Tanh({LAST})",
+        ", int64[3] z = {0, -1, 6}" + "".join(
+            [f", float[2,unk__{n},6] qh{n}, float[2,unk__{n if n == 12 else n + 100},6] sh{n}" for n in range(ROUNDS)]
+        ),
+    ),
+}  # fmt: skip
+"""Nodes and weights of graphs whose rounds are not what they seem, or whose number matters."""
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_what_differs_in_some_rounds_is_told(name: str, both: Both) -> None:
+    nodes, weights = TRAPS[name]
+    both(model(nodes, WEIGHTS + weights))
 
 
 def _nodes(rng: random.Random) -> str:

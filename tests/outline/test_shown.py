@@ -50,8 +50,8 @@ def test_scores_of_an_attention_are_those_that_its_arguments_say(between: str, a
     ("change", "line"),
     [
         (("MatMul(x, wk)", "Identity(a)"), "out = Attention(h, h, x @ wv, heads=2) @ wo"),  # one projection for two
-        (("wk)", "wq)"), "h = Attention(x @ wq, x @ wq, x @ wv, heads=2)"),  # two, with one weight
-        (("wv)", "wk)"), "h = Attention(x @ wq, x @ wk, x @ wk, heads=2)"),
+        (("wk)", "wq)"), "out = Attention(x @ wq, x @ wq, x @ wv, heads=2) @ wo"),  # two, with one weight
+        (("wv)", "wk)"), "out = Attention(x @ wq, x @ wk, x @ wk, heads=2) @ wo"),
     ],
 )
 def test_projections_that_share_a_weight_are_shown(change: tuple[str, str], line: str) -> None:
@@ -324,7 +324,7 @@ def test_values_in_blocks_that_others_equal_are_shown() -> None:
     mean = "s = Mul(x, x) m = ReduceMean(s, last)"
     mean_line, block = "ReduceMean(Square(x), axes=[-1])", "RMSNorm(x, eps=0.001)"
     found = lines(f"{norm.format('a')} {mean} z = Exp(m) y = Add(an, z) out = Tanh(y)", weights)
-    assert found == [f"h = {block} + Exp({mean_line})", "out = Tanh(h)"]
+    assert found == [f"out = Tanh({block} + Exp({mean_line}))"]
     twice = f"{norm.format('a')} {norm.format('b')} {mean} z = Mul(an, m) y = Sub(z, bn) out = Tanh(y)"
     assert lines(twice, weights) == [f"h = {block}", f"out = Tanh(h * {mean_line} - h)"]
     assert len({ref.position for line in outline(twice, weights).lines for ref in line.nodes}) == 15
