@@ -15,7 +15,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
 from onnxjson.outline.expressions import Detail, Inside, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.repeats import Item, Repeat, statements_of, written
+from onnxjson.outline.repeats import Item, Repeat, statements_of, values_of, written
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(
@@ -192,10 +192,9 @@ class Names:
         """
         pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
         texts = [f"{end} = {start}" for end, start in pairs if end != start]
-        for outputs in zip(
-            *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
-        ):
-            if not all([name in flow.outputs for name in outputs]):
+        produced = [values_of(items)[1] for items in repeat.rounds]
+        for outputs in zip(*produced, strict=True):
+            if not (flow.outputs.keys().isdisjoint(outputs) or flow.outputs.keys() >= {*outputs}):
                 texts += [
                     f"{visible(name, 40)} = {self.of(self._first(name))}{self._numbers_of(name, -1)}"
                     for name in outputs

@@ -6,15 +6,16 @@ from. Where anything cannot be carried over, the whole graph is outlined.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model, Node, Tensor, Type
 from onnxjson.model.index import Index
-from onnxjson.outline.expressions import Ref, Statement, Weight
+from onnxjson.outline.expressions import Expression, Ref, Statement, Weight
 from onnxjson.outline.flow import FAR, SHOWN, Flow
 from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
 
@@ -130,20 +131,9 @@ class _Rounds:
 
     def _have_same_type(self, name: str, other: str) -> bool:
         """Whether the stated types are the same but for the names of invented dimensions."""
-        types = [self._flow.scope.types.get(each) for each in (name, other)]
-        tensors = [each.tensor_type for each in types if each is not None and each.tensor_type is not None]
-        shapes = [each.shape for each in tensors if each.shape is not None]
-        if len(shapes) < 2 or tensors[0].elem_type != tensors[1].elem_type:
-            return types[0] == types[1]
-        one, two = [[str(size.dim_value or size.dim_param) for size in each.dim] for each in shapes]
-        return len(one) == len(two) and all(
-            [
-                self._is_next((size,), (same,))
-                if size.startswith(INVENTED) and same.startswith(INVENTED)
-                else size == same
-                for size, same in zip(one, two, strict=True)
-            ]
-        )
+        types = self._flow.scope.types
+        (one, invented), (two, others) = [_split(types.get(each)) for each in (name, other)]
+        return one == two and all(map(self._is_next, invented, others))
 
     def _are_alike_values(self, name: str, other: str) -> bool:
         flow = self._flow
@@ -152,11 +142,13 @@ class _Rounds:
             return (place - at, later) == (self._period, slot)
         if not self._is_next(name, other):
             return False
-        if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
+        if name == other or name not in flow.stored or other not in flow.stored:
             return name == other
+        tensors = [flow.scope.initializer(each) for each in (name, other)]
+        types = [(each.dims, each.data_type) for each in tensors if isinstance(each, Tensor)]
         one, two = [flow.elements(each) for each in (name, other)]
-        if one == two or one is None or two is None or flow.dtype(name) != flow.dtype(other):
-            return one == two and flow.dtype(name) == flow.dtype(other)
+        if one == two or one is None or two is None or types[:1] != types[1:]:
+            return one == two and types[:1] == types[1:]
         # Of longer ones, zeros and low numbers in masks matter only.
         is_long = len(one) > SHOWN and all([isinstance(each[0], float) for each in (one, two)])
         return is_long and min(*one, *two) > FAR and min(max(one), max(two)) > 0
@@ -164,6 +156,18 @@ class _Rounds:
     def _is_next(self, one: Hashable, other: Hashable) -> bool:
         """Whether something from outside always has the same thing in its place in the next round."""
         return (self._next.setdefault(one, other), self._before.setdefault(other, one)) == (other, one)
+
+
+@lru_cache(1024)
+def _split(stated: Type | None) -> tuple[object, Sequence[tuple[str]]]:
+    """A type without the names of invented dimensions, and these."""
+    shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
+    if stated is None or stated.tensor_type is None or shape is None:
+        return stated, ()
+    sizes = [str(each.dim_value or each.dim_param) for each in shape.dim]
+    invented = [(size,) for size in sizes if size.startswith(INVENTED)]
+    known = [INVENTED if size.startswith(INVENTED) else size for size in sizes]
+    return (stated.tensor_type.elem_type, known), invented
 
 
 def lengthened(
@@ -282,11 +286,12 @@ class _Lengthening:
             rounds = [tuple([self._placed(each, offset) for each in items]) for items in item.rounds]
             return Repeat(tuple(rounds), tuple([(named(start), named(end)) for start, end in item.carried]))
         pieces = [
-            each._replace(name=named(each.name)) if isinstance(each, Ref)
+            Ref(named(each.name), each.is_shown) if isinstance(each, Ref)
             else Weight(named(each.name), self._place(each.user, offset)) if isinstance(each, Weight) else each
             for each in item.expression.pieces
         ]  # fmt: skip
-        statement = Statement(tuple(map(named, item.outputs)), item.expression._replace(pieces=tuple(pieces)))
+        expression = Expression(tuple(pieces), *item.expression[1:])
+        statement = Statement(tuple(map(named, item.outputs)), expression)
         self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
         return statement
 
