@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model, Node, Tensor
 from onnxjson.model.index import Index
 from onnxjson.outline.expressions import Ref, Statement, Weight
 from onnxjson.outline.flow import FAR, SHOWN, Flow
@@ -152,11 +152,13 @@ class _Rounds:
             return (place - at, later) == (self._period, slot)
         if not self._is_next(name, other):
             return False
-        if name == other or (dims := flow.stored.get(name)) is None or dims != flow.stored.get(other):
+        tensors = [flow.scope.initializer(each) for each in (name, other) if each in flow.stored]
+        kinds = [(each.data_type, each.dims) for each in tensors if isinstance(each, Tensor)]
+        if name == other or len(kinds) < 2 or kinds[0] != kinds[1]:
             return name == other
         one, two = [flow.elements(each) for each in (name, other)]
-        if one == two or one is None or two is None or flow.dtype(name) != flow.dtype(other):
-            return one == two and flow.dtype(name) == flow.dtype(other)
+        if one == two or one is None or two is None:
+            return one == two
         # Of longer ones, zeros and low numbers in masks matter only.
         is_long = len(one) > SHOWN and all([isinstance(each[0], float) for each in (one, two)])
         return is_long and min(*one, *two) > FAR and min(max(one), max(two)) > 0
