@@ -11,7 +11,7 @@ from onnxjson.merging.records import Origins
 from onnxjson.merging.sides import FunctionKey, Side, interface_names, relabelled, with_node_names, written_key
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
 from onnxjson.model import document as d
-from onnxjson.model.addresses import Slot, slot_at, value_at
+from onnxjson.model.addresses import Slot, innermost, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import free_name, inside, renamed
@@ -22,13 +22,6 @@ _VALUES: Final = frozenset(
     + [(d.ValueInfo, "name"), (d.Tensor, "name"), (d.TensorAnnotation, "tensor_name")]
 )
 """Fields whose strings are names of values."""
-
-
-def scope_around(scopes: Mapping[str, Scope], address: str) -> Scope | None:
-    """Innermost graph that contains, or is, the element at an address; None outside of graphs."""
-    while address and address not in scopes:
-        address = address.rpartition("/")[0]
-    return scopes.get(address)
 
 
 def is_name_of_value(scope: Scope, at: str, name: Any) -> bool:
@@ -271,7 +264,7 @@ class Restored:
 
     def values(self, clash: Clash, at: str) -> tuple[Any, Any, Any]:
         """Return the values of a clash at an address of the merged model, with final names; ours is in the model."""
-        scope = scope_around(self._index.by_address, at)
+        scope = innermost(self._index.by_address, at)
         if scope is not None and scope.address == at:
             scope = scope.outer
         mapping: dict[str, str] = {}

@@ -7,9 +7,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from onnxjson.merging.naming import is_name_of_value, scope_around, with_names
+from onnxjson.merging.naming import is_name_of_value, with_names
 from onnxjson.merging.sides import Defects, FunctionKey, relabelled, written_key
-from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
+from onnxjson.model.addresses import (
+    SIDES,
+    Choice,
+    Slot,
+    attribute_segments,
+    format_address,
+    innermost,
+    slot_at,
+    value_at,
+)
 from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.dataflow import consumed_names, consumes_any, node_order
@@ -124,7 +133,7 @@ class _ChosenNames:
             parts = dict(zip(_NAMES_OF_FUNCTION, self._functions.get(key, key), strict=True)) | {slot.name: new}
             self._functions[key] = (parts["domain"], parts["name"], parts["overload"])
             return True
-        scope = scope_around(self._scopes, conflict.at)
+        scope = innermost(self._scopes, conflict.at)
         if scope is None or not is_name_of_value(scope, conflict.at, conflict.ours):
             return False
         self._values.setdefault(scope, {})[conflict.ours] = new
@@ -138,7 +147,7 @@ class _ChosenNames:
 
     def _followed(self, conflict: Conflict) -> Conflict:
         """Return a remaining conflict with the new names in the values of its sides."""
-        scope = scope_around(self._scopes, conflict.at) if self.resolved else None
+        scope = innermost(self._scopes, conflict.at) if self.resolved else None
         names: dict[str, str] = {}
         for each in reversed(list(scope.chain()) if scope is not None else []):
             names = {old: new for old, new in names.items() if not each.defines(old)} | self._values.get(each, {})

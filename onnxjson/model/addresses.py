@@ -17,8 +17,8 @@ together: they are resolved at once, or not at all.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Model, Node, Record
@@ -35,6 +35,9 @@ SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
 """All sides, in the order in which they are shown."""
 
 
+_T = TypeVar("_T")
+
+
 def escape(segment: str) -> str:
     """Escape one segment for an address."""
     return segment.replace("~", "~0").replace("/", "~1")
@@ -43,6 +46,13 @@ def escape(segment: str) -> str:
 def format_address(segments: Iterable[str | int]) -> str:
     """Return the address of segments: field names, positions, and the segments of attributes (`attribute_segments`)."""
     return "".join([f"/{escape(str(segment))}" for segment in segments])
+
+
+def innermost(known: Mapping[str, _T], address: str) -> _T | None:
+    """Return what is known of the innermost element that contains, or is, the one at an address; None if nothing is."""
+    while address and address not in known:
+        address = address.rpartition("/")[0]
+    return known.get(address)
 
 
 def parse_address(address: str) -> tuple[str, ...]:

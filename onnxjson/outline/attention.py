@@ -51,8 +51,9 @@ def merge_conditions(graph: Units) -> None:
     That is so in the attentions that use it; the nodes belong to the first of them.
     """
     for number, unit in reversed(list(enumerate(graph.units))):
-        is_kept = unit.head == "Where" and _is_far(graph, unit.operands[2]) and _is_zero(graph, unit.operands[1])
-        is_hidden = unit.head == "Where" and _is_far(graph, unit.operands[1]) and _is_zero(graph, unit.operands[2])
+        is_choice = unit.head == "Where" and len(unit.operands) == 3
+        is_kept = is_choice and _is_far(graph, unit.operands[2]) and _is_zero(graph, unit.operands[1])
+        is_hidden = is_choice and _is_far(graph, unit.operands[1]) and _is_zero(graph, unit.operands[2])
         if not (is_kept or is_hidden or (unit.head == "Expand" and len(unit.operands) == 1)):
             continue
         name = unit.outputs[0]

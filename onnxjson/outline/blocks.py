@@ -1,16 +1,15 @@
-"""Blocks that the shipped rules describe: norms, activations, rotary embeddings."""
+"""Blocks that the shipped rules describe: norms, activations, rotary embeddings, products that quantize a value."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
-from onnxjson.model.document import Attribute, Model, Node
+from onnxjson.model.document import Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
-from onnxjson.model.messages import value_of
 from onnxjson.model.scopes import Scope
-from onnxjson.outline.flow import Flow, operator
-from onnxjson.outline.units import DEFAULT_EPSILON, Unit
+from onnxjson.outline.flow import LONG, Flow, Kept, operator
+from onnxjson.outline.units import DEFAULT_EPSILON, Unit, attribute_text, window
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
@@ -18,7 +17,10 @@ from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value
 from onnxjson.patterns.rule_files import SHIPPED, NamedBlock, read_rules
 from onnxjson.patterns.searching import matchers
 
-_NORMS: Final = frozenset({"LayerNorm", "RMSNorm"})
+_Keywords: TypeAlias = Sequence[tuple[str, str]]
+
+_SHARED: Final = "DynamicQuantizeLinear"
+"""The operator of nodes that several blocks may have; such a node belongs to the first of them."""
 
 
 @cache
@@ -29,7 +31,7 @@ def _blocks() -> list[tuple[Pattern, NamedBlock]]:
 
 
 def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iterator[tuple[Scope, Unit]]:
-    """Yield the blocks of all graphs as units; no node is in two, and no inner value is used elsewhere."""
+    """Yield the blocks of all graphs as units; no inner value is used elsewhere, no node but `_SHARED` is in two."""
     taken: dict[Scope, set[int]] = {scope: set() for scope in flows}
     nodes = Nodes(model, index, TOLERANCE)
     for pattern, block in _blocks():
@@ -38,67 +40,42 @@ def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iter
             flow = flows.get(scope)
             unit = None if flow is None else _unit(flow, block, match)
             if unit is not None and taken[scope].isdisjoint(unit.nodes):
-                taken[scope].update(unit.nodes)
+                taken[scope].update([ref.position for ref in match.nodes if operator(ref.node) != _SHARED])
                 yield scope, unit
 
 
 def _unit(flow: Flow, block: NamedBlock, match: Match) -> Unit | None:
-    """The unit of a match, or None if a value inside it is used elsewhere."""
-    root = match.root.position
-    nodes = {ref.position for ref in match.nodes if ref.position not in flow.constant_nodes}
-    if any([ref.scope is not flow.scope for ref in match.nodes]) or root not in nodes:
+    """The unit of a match, or None if a value inside it is used elsewhere, or one that is not shown comes in."""
+    root, nodes = match.root.position, flow.nodes
+    inside = {ref.position for ref in match.nodes if ref.position not in flow.constant_nodes}
+    if any([ref.scope is not flow.scope for ref in match.nodes]) or root not in inside:
         return None
-    for position in nodes - {root}:
-        for name in flow.nodes[position].output:
-            if any([user not in nodes and user not in flow.shape_nodes for user, _ in flow.uses.get(name, ())]):
-                return None
-    axes = _axes(flow, match) if block.name in _NORMS else ()
-    proof = _PROOFS.get(block.name)
-    if axes is None or (proof is not None and not proof(flow, match)):
+    inner = [(at, name) for at in inside - {root} for name in nodes[at].output]
+    for at, name in inner:
+        users = [user for user, _ in flow.uses.get(name, ()) if user not in inside and user not in flow.shape_nodes]
+        if users and (operator(nodes[at]) != _SHARED or -1 in users):
+            return None
+    is_product = block.name == "Linear"
+    operands = [flow.alias(_bound_name(match, name)) for name in block.operands]
+    computed = [flow.alias(_bound_name(match, name)) for name in block.computed]
+    operands += [name for name in computed if not flow.is_operand(name)]
+    entering = {name for at in inside for name in nodes[at].input if name}.difference([name for _, name in inner])
+    if not all([flow.is_operand(name) or flow.alias(name) in operands for name in entering]):
         return None
-    operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
-    keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords.items()]
-    if block.name in _NORMS:
-        shown = [("axes", f"[{','.join(map(str, axes))}]")] if axes else []
-        keywords = [*shown, *[each for each in keywords if each != DEFAULT_EPSILON]]
-    if block.name == "rope":
-        operands += [name for each in "cs" if not flow.is_operand(name := flow.alias(_bound_name(match, each)))]
-    if block.name == "GroupNorm":
-        (norm,) = [ref.node for ref in match.nodes if operator(ref.node) == "InstanceNormalization"]
-        keywords.append(("num_groups", ",".join(map(str, flow.dims(norm.input[1]) or ("...",)))))
-    ordered = (*sorted(nodes - {root}), root)
+    open_keywords = _OPEN[block.name](flow, match) if block.name in _OPEN else ()
+    if open_keywords is None:
+        return None
+    keywords = [*open_keywords, *[(key, _number(flow, match, name)) for key, name in block.keywords.items()]]
     return Unit(
-        ordered, tuple(flow.nodes[root].output[:1]), block.name, tuple(operands), tuple(keywords), block=block.name
+        (*sorted(inside - {root}), root), tuple(nodes[root].output[:1]), "@" if is_product else block.name,
+        tuple(operands), tuple([each for each in keywords if each != DEFAULT_EPSILON]), is_infix=is_product,
+        block=block.name, has_options=block.name in ("Conv", "SqueezeExcite"),
     )  # fmt: skip
 
 
-def _axes(flow: Flow, match: Match) -> tuple[int, ...] | None:
-    """The axes of all means of a norm, none for the last one alone.
-
-    None if they differ or are not kept, or if its weights are not along them.
-    """
-    dims = flow.dims(_bound_name(match, "x"))
-    reduced: set[tuple[int, ...]] = set()
-    for node in [ref.node for ref in match.nodes if operator(ref.node) == "ReduceMean"]:
-        given = {each.name: each for each in node.attribute}
-        axes = given["axes"].ints if "axes" in given else flow.elements(node.input[1]) if len(node.input) > 1 else None
-        if not axes or ("keepdims" in given and not given["keepdims"].i) or (dims is None and max(axes) >= 0):
-            return None
-        reduced.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in axes])))
-    if len(reduced) != 1:
-        return None
-    (axes,) = reduced
-    for sizes in [flow.dims(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
-        along = [size for place, size in enumerate(sizes or (), -len(sizes or ())) if place not in axes]
-        if not sizes or any([size != 1 for size in along]) or (dims and _differ(sizes[-1], dims[-1]) and -1 in axes):
-            return None
-        if len(axes) > 1 and any([len(sizes) < -axis or _differ(sizes[axis], dims[axis]) for axis in axes if dims]):
-            return None
-    return () if axes == (-1,) else tuple([axis + len(dims) if dims else axis for axis in axes])
-
-
-def _differ(one: object, other: object) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and one != other
+def _nodes(match: Match, *operators: str) -> list[Node]:
+    """The nodes of a match that call one of some operators."""
+    return [ref.node for ref in match.nodes if operator(ref.node) in operators]
 
 
 def _bound_name(match: Match, name: str) -> str:
@@ -106,79 +83,129 @@ def _bound_name(match: Match, name: str) -> str:
     return bound.name if isinstance(bound, Value) else ""
 
 
-def _is_rotation(flow: Flow, match: Match) -> bool:
-    """Whether the negated part of a rotation is the second half, and the other one the first; or each second number."""
-    slices = {ref.node.output[0]: ref.node for ref in match.nodes if operator(ref.node) == "Slice"}
-    negated = [ref.node.input[0] for ref in match.nodes if operator(ref.node) == "Neg"]
-    if len(slices) != 2 or len(negated) != 1 or negated[0] not in slices:
-        return False
-    second = _bounds(flow, slices.pop(negated[0]))
-    first = _bounds(flow, *slices.values())
-    is_end = second[0] is None or second[1] is None or second[1][0] < 0 or second[1][0] >= 2 * second[0][0]
-    if joins := [ref.node.output[0] for ref in match.nodes if operator(ref.node) == "Reshape"]:
-        sizes = [flow.dims(name) or () for name in (_bound_name(match, "x"), *joins)]
-        if any([_differ(one, other) for one, other in zip(*sizes, strict=False)]):
-            return False
-        return first[0] == [0] and second[0] == [1] and first[2] == second[2] == [2]
-    is_whole = first[2] in (None, [1]) and second[2] in (None, [1])
-    is_cut = first[0] == [0] != second[0] and (None in (first[1], second[0]) or first[1] == second[0])
-    return is_whole and is_end and is_cut
+def _number(flow: Flow, match: Match, name: str) -> str:
+    """The number of a name of the pattern; other texts as they are."""
+    bound = match.bindings.get(name)
+    if not isinstance(bound, Value):
+        return name if bound is None else attribute_text(bound)
+    elements: Sequence[object] | None = flow.elements(bound.name)
+    return f"{elements[0]:.6g}" if elements and isinstance(elements[0], float) else "..."
 
 
-def _is_after_softmax(flow: Flow, match: Match) -> bool:
-    """Whether NaN is replaced where a mask leaves nothing to a Softmax."""
-    producer = flow.producer(flow.alias(_bound_name(match, "x")))
-    return producer >= 0 and operator(flow.nodes[producer]) == "Softmax"
+def _axes(flow: Flow, match: Match) -> _Keywords | None:
+    """The axes of all means of a norm, if not the last one alone.
+
+    None if they differ or are not kept, or if its weights are not along them.
+    """
+    dims = flow.dims(_bound_name(match, "x"))
+    reduced: set[tuple[int, ...]] = set()
+    for node in _nodes(match, "ReduceMean"):
+        numbers = flow.numbers(node, 1, "axes")
+        is_dropped = any([each.name == "keepdims" and not each.i for each in node.attribute])
+        if not numbers or is_dropped or (dims is None and max(numbers) >= 0):
+            return None
+        reduced.add(tuple(sorted([axis if axis < 0 else axis - len(dims or ()) for axis in numbers])))
+    axes = reduced.pop()
+    known = flow.sizes(_bound_name(match, "x"))
+    for sizes in [flow.sizes(_bound_name(match, name)) for name in ("w", "b") if name in match.bindings]:
+        is_along = all([axis in sizes and not _differ(sizes[axis], known.get(axis)) for axis in axes])
+        if reduced or not is_along or any([sizes[axis] != 1 for axis in sizes.keys() - axes]):
+            return None
+    shown = [str(axis + len(dims) if dims else axis) for axis in axes]
+    return None if reduced else () if axes == (-1,) else [("axes", f"[{','.join(shown)}]")]
 
 
-def _is_of_bytes(flow: Flow, match: Match) -> bool:
-    """Whether a value is rounded to 8 bits, with one zero point."""
-    quantize, dequantize = sorted([ref.node for ref in match.nodes], key=lambda node: operator(node)[0] == "D")
-    zeros = [node.input[2] if len(node.input) > 2 else "" for node in (quantize, dequantize)]
-    kinds = [flow.dtype(name) for name in zeros if name]
-    is_same = zeros[0] == zeros[1] or flow.elements(zeros[0]) == flow.elements(zeros[1]) is not None
-    return is_same and all([kind in _BYTES for kind in kinds]) and (bool(kinds) or not quantize.attribute)
+def _differ(one: object, other: object) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one != other
 
 
-def _is_of_groups(flow: Flow, match: Match) -> bool:
-    """Whether a norm of groups is over parts of single pictures, which it leaves as they were."""
-    (norm,) = [ref.node for ref in match.nodes if operator(ref.node) == "InstanceNormalization"]
-    (last,) = [ref.node for ref in match.nodes if operator(ref.node) == "Reshape" and norm.output[0] in ref.node.input]
+def _groups(flow: Flow, match: Match) -> _Keywords | None:
+    """The number of groups; None unless a norm is over parts of single pictures, which it leaves as they were."""
+    (norm,) = _nodes(match, "InstanceNormalization")
+    (last,) = [node for node in _nodes(match, "Reshape") if norm.output[0] in node.input]
     x, groups, out = [flow.dims(name) or () for name in (_bound_name(match, "x"), norm.input[0], last.output[0])]
     is_back = len(x) == len(out) or not (x and out)
     is_each = flow.producer(norm.input[0]) in flow.without_effect  # a group for each channel: an InstanceNorm
-    return is_back and not is_each and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    is_same = is_back and not is_each and not any([*map(_differ, x, out), *map(_differ, x[:1], groups)])
+    return [("num_groups", str(flow.sizes(_bound_name(match, "g")).get(-1, "...")))] if is_same else None
 
 
-def _is_of_positions(flow: Flow, match: Match) -> bool:
-    """Whether a Gather takes single elements at places that do not depend on data, and no further Reshape follows."""
+def _of_positions(flow: Flow, match: Match) -> _Keywords | None:
+    """None unless a Gather takes single elements, and no further Reshape follows."""
     users = [operator(flow.nodes[user]) for user, _ in flow.uses.get(match.root.node.output[0], ()) if user >= 0]
-    is_single = _number(flow, match.bindings["axis"]) == str(flow.rank(_bound_name(match, "x")))
-    return is_single and flow.is_operand(_bound_name(match, "i")) and "Reshape" not in users
+    is_single = _number(flow, match, "axis") == str(flow.rank(_bound_name(match, "x")))
+    return () if is_single and "Reshape" not in users else None
 
 
-_BYTES: Final = (DATA_TYPES["uint8"], DATA_TYPES["int8"])
+def _parts(flow: Flow, slices: Sequence[Node]) -> list[Kept]:
+    """What two Slices keep of one axis; nothing if that is not known."""
+    one, other = [flow.kept(node) for node in slices]
+    return [*one, *other] if len(one) == len(other) == 1 and one[0].axis == other[0].axis else []
 
-_PROOFS: Final[dict[str, Callable[[Flow, Match], bool]]] = {
-    "rope": _is_rotation, "": _is_after_softmax, "q8": _is_of_bytes, "GatherND": _is_of_positions,
-    "GroupNorm": _is_of_groups,
-    "CumSum": lambda flow, match: flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"],
+
+def _rotation(flow: Flow, match: Match) -> _Keywords | None:
+    """Of how many numbers of each head a rotation is, if not of all; None for what is not a rotation."""
+    slices = [ref.node for ref in match.calls if operator(ref.node) == "Slice"]
+    if len(slices) == 2:
+        return () if _is_rotation(flow, match, slices, "x") else None
+    front, *inner, rest = slices  # the others are beside the result
+    parts, (name, out) = _parts(flow, [front, rest]), (_bound_name(match, "x"), match.root.node.output[0])
+    if not parts or not _is_rotation(flow, match, inner, "p"):
+        return None
+    axes = {parts[0].axis, *[each.i for each in match.root.node.attribute if each.name == "axis"]}
+    is_last = all([axis is not None and flow.is_last_axis(axis, [name, out]) for axis in axes])
+    is_front = [part[1:] for part in parts] == [(0, parts[0].end, 1), (parts[0].end, LONG, 1)]
+    return [(f"first {parts[0].end}", "")] if is_last and is_front and parts[0].end is not None else None
+
+
+def _is_rotation(flow: Flow, match: Match, slices: Sequence[Node], name: str) -> bool:
+    """Whether the first Slice, which is negated, is the second half, and the other the first; or each second number."""
+    if not (parts := _parts(flow, slices)):
+        return False
+    (axis, middle, _, step), (_, start, cut, other_step) = parts
+    if joins := _nodes(match, "Reshape"):
+        sizes = [flow.dims(each) or () for each in (_bound_name(match, name), joins[0].output[0])]
+        if any([_differ(one, other) for one, other in zip(*sizes, strict=False)]):
+            return False
+        return (start, middle, step, other_step) == (0, 1, 2, 2)
+    size = flow.size(_bound_name(match, name), axis)
+    is_half = start == 0 != middle and (None in (cut, middle) or cut == middle)
+    return is_half and step == other_step == 1 and (middle is None or not _differ(2 * middle, size))
+
+
+def _shift(flow: Flow, match: Match) -> _Keywords | None:
+    """The axis and distance of a Roll; None unless the end of a value along one axis is put before its start."""
+    if not (parts := _parts(flow, [ref.node for ref in match.calls[1:]])) or (by := parts[0].start) is None:
+        return None
+    axis = parts[0].axis
+    size = flow.size(_bound_name(match, "x"), axis)
+    is_roll = parts == [(axis, by, LONG, 1), (axis, 0, by, 1)] and _number(flow, match, "axis") == str(axis)
+    shift = size - by if isinstance(size, int) and 2 * by > size else -by
+    return [("", f"axis {axis} by {shift}")] if is_roll else None
+
+
+def _of_bytes(flow: Flow, match: Match) -> _Keywords | None:
+    """None unless a value is rounded to 8 bits, with one zero point."""
+    zeros = {"".join(node.input[2:3]) for node in _nodes(match, "QuantizeLinear", "DequantizeLinear")}
+    return () if len(zeros) == 1 and flow.dtype(zeros.pop()) in (DATA_TYPES["uint8"], DATA_TYPES["int8"]) else None
+
+
+def _of_points(flow: Flow, match: Match) -> _Keywords | None:
+    """None unless means, convolutions and sums have one point for each channel."""
+    sizes = {name: flow.dims(_bound_name(match, name)) for name in "wubc" if name in match.bindings}
+    rank = len(sizes["w"] or ())
+    means = [sorted(flow.numbers(node, 1, "axes") or ()) for node in _nodes(match, "ReduceMean")]
+    pads = [each.ints for node in _nodes(match, "Conv") for each in node.attribute if each.name == "pads"]
+    ends = [None if dims is None else {*dims[2 if name in "wu" else 2 - rank :]} for name, dims in sizes.items()]
+    are_points = all([each is not None and each <= {1} for each in ends]) and not any(map(any, pads))
+    return () if are_points and (not means or (rank == 4 and means[0] in ([2, 3], [-2, -1]))) else None
+
+
+_OPEN: Final[dict[str, Callable[[Flow, Match], _Keywords | None]]] = {
+    "Conv": lambda flow, match: window(flow, _nodes(match, "ConvInteger")[0]),
+    "CumSum": lambda flow, match: () if flow.dtype(_bound_name(match, "x")) == DATA_TYPES["int32"] else None,
+    "GatherND": _of_positions, "GroupNorm": _groups,
+    "LayerNorm": _axes, "RMSNorm": _axes, "Roll": _shift, "SqueezeExcite": _of_points, "q8": _of_bytes,
+    "rope": _rotation,
 }  # fmt: skip
-"""By the name of a block, what its pattern leaves open."""
-
-
-def _bounds(flow: Flow, node: Node) -> tuple[list[int] | None, list[int] | None, list[int] | None]:
-    """The start, end and step of a Slice, as far as they are constants."""
-    given = {each.name: list(each.ints or ()) for each in node.attribute}
-    names = [*node.input[1:5], "", "", "", ""]
-    start, end, step = [
-        None if (elements := flow.elements(names[place])) is None else list(elements) for place in (0, 1, 3)
-    ]
-    return start or given.get("starts"), end or given.get("ends"), step
-
-
-def _number(flow: Flow, bound: Value | Attribute) -> str:
-    if isinstance(bound, Attribute):
-        return str(value_of(bound))
-    elements: Sequence[object] | None = flow.elements(bound.name)
-    return f"{elements[0]:.6g}" if elements and isinstance(elements[0], float) else "..."
+"""By the name of a block, what its pattern leaves open: further keywords, or None if it is not that block."""

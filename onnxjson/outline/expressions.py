@@ -11,7 +11,7 @@ from onnxjson.model.display import visible
 from onnxjson.outline.flow import SHOWN, Flow
 from onnxjson.outline.units import Unit, Units
 
-WIDTH: Final = 76
+WIDTH: Final = 84
 """Size up to which expressions are written in each other."""
 
 DEPTH: Final = 4

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Function, Node
+from onnxjson.model.document import Function, Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
@@ -45,9 +45,6 @@ _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 
 _SIZES: Final = ("Shape", "Size")
 
-_TABLE: Final = 64
-"""Elements above which a constant that is looked up is an embedding."""
-
 SHOWN: Final = 4
 """Elements of a constant that is shown by its value."""
 
@@ -75,6 +72,19 @@ _SHOWN_AGAIN: Final = RANDOM | {"Dropout", "MatMul", "Reshape", "Squeeze", "Tran
 
 NO_EFFECT: Final = frozenset({"Cast", "Concat", "Dropout", "Expand", "Identity", "Pad", "Reshape", "Slice", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
+
+_OF_SLICE: Final = ("starts", "ends", "axes", "steps")
+
+
+class Kept(NamedTuple):
+    """What a Slice keeps of one axis."""
+
+    axis: int
+    start: int | None
+    """None if it is computed from sizes, like `end`."""
+    end: int | None
+    """`LONG` for the end of the axis."""
+    step: int
 
 
 def operator(node: Node) -> str:
@@ -110,6 +120,8 @@ class Flow:
         self.constants = constant_values(scope)
         self.outputs = dict.fromkeys([name for name in scope.output_names if name])
         self.literals = Literals(TOLERANCE)
+        self.computed: dict[str, list[int]] = {}
+        """The elements of constants that the graph computes, as far as they are known."""
 
     @cached_property
     def consumed(self) -> list[tuple[str, ...]]:
@@ -243,18 +255,15 @@ class Flow:
 
     def is_hidden_shape(self, name: str) -> bool:
         """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
-        return self.producer(name) in self.shape_nodes or (
-            self.is_weight(name) and ((elements := self.elements(name)) is None or len(elements) > SHOWN)
-        )
+        elements = self.elements(name)
+        is_long = self.is_weight(name) and (elements is None or len(elements) > SHOWN)
+        return is_long or self.producer(name) in self.shape_nodes
 
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""
+        if name in self.computed:
+            return self.computed[name]
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
-
-    def is_big(self, name: str) -> bool:
-        """Whether a constant has so many elements that it is a table of weights."""
-        found = copied_constant(self.scope, name)
-        return found is None or found.value is None or element_count(found.value.dims) > _TABLE
 
     @cached_property
     def without_effect(self) -> dict[int, str]:
@@ -285,18 +294,37 @@ class Flow:
             )
             return is_known and sizes == self.dims(node.output[0])
         if name == "Pad":
-            pads = self.elements(node.input[1]) if len(node.input) > 1 else None
-            return pads is not None and not any(pads)
+            return not any(self.numbers(node, 1, "pads") or (1,))
         if name == "Slice":
-            names = [*node.input[1:], "", "", "", ""]
-            starts, ends, _, steps = [list(self.elements(each) or ()) for each in names[:4]]
-            is_whole = bool(starts) and not any(starts) and min(ends, default=0) >= LONG
-            return is_whole and (not names[3] or {*steps} == {1})
+            kept = self.kept(node)
+            return bool(kept) and all([(each.start, each.step) == (0, 1) and each.end == LONG for each in kept])
         return True
 
+    def numbers(self, node: Node, slot: int, name: str) -> Sequence[int] | None:
+        """Return the integers of an input, or of the attribute that it was in older versions.
+
+        None if they are not known; none of them for an input that is left out.
+        """
+        given = [each.ints for each in node.attribute if each.name == name]
+        numbers = given[0] if given else self.elements(node.input[slot]) if any(node.input[slot : slot + 1]) else ()
+        return numbers if numbers is not None and all([type(each) is int for each in numbers]) else None
+
+    def kept(self, node: Node) -> list[Kept]:
+        """Return what a Slice keeps of each axis; nothing if that depends on data, or the axes are not known."""
+        starts, ends, axes, steps = [self.numbers(node, slot, name) for slot, name in enumerate(_OF_SLICE, 1)]
+        if axes is None or steps is None or any([name and not self.is_operand(name) for name in node.input[1:]]):
+            return []
+        count = max([len(each or ()) for each in (starts, ends, axes)])
+        unknown: Sequence[int | None] = [None] * count
+        kept = list(map(Kept, axes or range(count), starts or unknown, ends or unknown, steps or [1] * count))
+        for place, (axis, _, end, _) in enumerate(kept):
+            if end is not None and (end > LONG or end == self.size(node.input[0], axis)):
+                kept[place] = kept[place]._replace(end=LONG)
+        return kept if len(kept) == count else []
+
     def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
-        """Whether a Mul or Pow computes squares."""
-        return inputs[0] == inputs[1] if kind == "Mul" else list(self.elements(inputs[1]) or ()) == [2]
+        """Whether an operator of two inputs computes squares."""
+        return inputs[0] == inputs[1] if kind == "Mul" else kind == "Pow" and [*(self.elements(inputs[1]) or ())] == [2]
 
     @cached_property
     def equal(self) -> dict[str, str]:
@@ -365,10 +393,20 @@ class Flow:
         shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
         return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
 
-    def is_row(self, name: str, columns: int | str | None) -> bool:
-        """Whether a value is a constant with one axis, of so many columns, as far as they are known."""
-        dims = self.dims(name) if self.is_weight(name) else None
-        return dims is not None and len(dims) == 1 and columns in (None, *dims)
+    def sizes(self, name: str) -> dict[int, int | str | None]:
+        """Return the sizes of a value by axis, the last one -1; none if the rank is unknown."""
+        dims = self.dims(name) or ()
+        return dict(enumerate(dims, -len(dims)))
+
+    def size(self, name: str, axis: int) -> int | str | None:
+        """Return the size of a value along an axis, which may count from the last one; None if it is not known."""
+        sizes = self.sizes(name)
+        return sizes.get(axis if axis < 0 else axis - len(sizes))
+
+    def is_each(self, name: str, size: int | str | None, axis: int, rank: int) -> bool:
+        """Whether a constant of at most so many axes has a number for each place along one, which has this size."""
+        sizes = self.sizes(name) if self.is_weight(name) else {}
+        return len(sizes) <= rank and sizes.pop(axis, None) == size is not None and {*sizes.values()} <= {1}
 
     def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
@@ -395,7 +433,7 @@ class Flow:
         if kind == "Reshape" and (sizes := self.elements(inputs[1])) is not None:
             return len(sizes)
         if kind in ("Squeeze", "Unsqueeze") and (before := self.rank(inputs[0], ranks)) is not None:
-            axes = self.elements(inputs[1]) if inputs[1] else (*node.attribute, Attribute())[0].ints
+            axes = self.numbers(node, 1, "axes")
             return None if not axes else before + len(axes) * (1 if kind == "Unsqueeze" else -1)
         if kind in _OF_RANK:
             known = [self.rank(each, ranks) for each in inputs[: 1 if kind not in INFIX else 2]]

@@ -63,8 +63,8 @@ class Way:
         order = order_of(unit)
         if order and axis is not None and len(order) == PARTS:
             split = order[axis]
-            dims = graph.flow.dims(unit.operands[0]) or [None] * len(order)
-            moved = [each for place, each in enumerate(order) if place != axis and dims[each] != 1]
+            dims = dict(enumerate(graph.flow.dims(unit.operands[0]) or ()))
+            moved = [each for place, each in enumerate(order) if place != axis and dims.get(each) != 1]
             order = tuple([each - (each > split) for place, each in enumerate(order) if place != axis])
             order = () if moved == sorted(moved) else order
             axis = split
@@ -90,7 +90,7 @@ class Way:
 def order_of(unit: Unit) -> tuple[int, ...]:
     """The order of a Transpose; none for the reverse order and for other units."""
     text = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
-    return tuple([int(each) for each in text.strip("[]").split(",")]) if text else ()
+    return tuple(map(int, re.findall(r"-?\d+", text)))
 
 
 def split_axis(unit: Unit) -> int | None:

@@ -21,6 +21,7 @@ _ARITHMETIC: Final[dict[str, Callable[..., "NDArray[Any]"]]] = {
     "Add": add, "Div": floordiv, "Mod": mod, "Mul": mul, "Sub": sub,
 }  # fmt: skip
 
+_READ: Final = ("Pad", "Slice", "Squeeze", "Tile", "Unsqueeze")
 _STEPS: Final = 16
 """Nodes in a row that are followed."""
 
@@ -44,7 +45,7 @@ def _array(flow: Flow, name: str, steps: int) -> "NDArray[Any] | None":
     if elements is not None and dims is not None:
         return numpy.array(elements).reshape([int(each or 0) for each in dims])
     position = flow.producer(name)
-    if position < 0 or not steps or position not in flow.silent:
+    if not steps or not (position in flow.shape_nodes or position in flow.constant_nodes):
         return None
     node = flow.nodes[position]
     if operator(node) == "Shape" and not node.attribute:
@@ -87,3 +88,10 @@ def _moved(node: Node, arrays: "list[NDArray[Any]]") -> "NDArray[Any] | None":
             kept[axis] = slice(start, None if step < 0 and end < -first.shape[axis] else end, step)
         return first[tuple(kept)]
     return None
+
+
+def computed(flow: Flow) -> dict[str, list[int]]:
+    """Return the integers that nodes read as parts, paddings and axes, where they are computed, by name."""
+    names = [name for node in flow.nodes if operator(node) in _READ for name in node.input[1:] if name]
+    found = {name: integers(flow, name) for name in names if flow.producer(name) >= 0 and flow.elements(name) is None}
+    return {name: numbers for name, numbers in found.items() if numbers is not None}

@@ -12,13 +12,13 @@ from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
 from onnxjson.outline.attention import merge_attention, merge_conditions
 from onnxjson.outline.blocks import block_units
-from onnxjson.outline.convolutions import merge_convolutions, merge_excitations
+from onnxjson.outline.convolutions import merge_convolutions
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
+from onnxjson.outline.integers import computed
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.quantized import merge_quantized
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_rolls, merge_rotations, merge_rows
+from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
@@ -26,8 +26,7 @@ _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_quantized, merge_rows, merge_convolutions, merge_excitations, merge_rotations, merge_attention,
-    merge_conditions, merge_rolls, merge_nested, merge_layout, merge_copies,
+    merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_nested, merge_layout, merge_copies
 )  # fmt: skip
 
 _AGAIN: Final = 3
@@ -115,8 +114,8 @@ class _Outliner:
         self._index = index
         self._flows = {scope: Flow(scope) for scope in index.scopes}
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
-        self._known: dict[Hashable, Unit] = {}
-        """Units of nodes by what they depend on but for names."""
+        for flow in self._flows.values():
+            flow.computed.update(computed(flow))
         self._blocks: dict[Scope, dict[int, Unit]] = {}
         for scope, unit in block_units(model, index, self._flows):
             self._blocks.setdefault(scope, {})[unit.nodes[-1]] = unit
@@ -174,7 +173,7 @@ class _Outliner:
         inner = {position for unit in blocks.values() for position in unit.nodes}
         outputs = flow.outputs.keys()
         units = [
-            blocks.get(position) or unit_of(flow, position, self._versions, self._known)
+            blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
             if position not in flow.constant_nodes
             and position not in flow.shape_nodes
@@ -191,7 +190,7 @@ class _Outliner:
             for name in (*unit.operands, *unit.captured):
                 if name not in known and (position := flow.producer(name)) in inner:
                     known.update(flow.nodes[position].output)
-                    units.append(unit_of(flow, position, self._versions, self._known))
+                    units.append(unit_of(flow, position, self._versions))
         return units
 
     def _own(self, flow: Flow, items: Sequence[Item]) -> None:

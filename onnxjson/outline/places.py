@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
+from onnxjson.model.addresses import innermost
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import index_of
@@ -30,11 +31,5 @@ def lines_of(model: Model, addresses: Collection[str], *, infer: bool = False) -
     except OnnxJsonError:
         return {}
     by_node = {ref.address: line for _, line in outline.walk() for ref in line.nodes}
-    lines: dict[str, Line] = {}
-    for address in addresses:
-        place = address
-        while place and place not in by_node:
-            place = place.rpartition("/")[0]
-        if place:
-            lines[address] = by_node[place]
-    return lines
+    lines = {address: innermost(by_node, address) for address in addresses}
+    return {address: line for address, line in lines.items() if line is not None}

@@ -13,7 +13,7 @@ _PERIOD: Final = 128
 _SAVED: Final = 2
 """Lines that a repeat must save."""
 
-_WIDTH: Final = 80
+_WIDTH: Final = 92
 """Size up to which a line is written in the one after it."""
 
 _SUM: Final = 56
@@ -150,14 +150,14 @@ def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tup
 
     The most rounds; of these those that hand on the fewest values.
     """
-    best: tuple[tuple[int, int, int], _Places] | None = None
+    best: tuple[tuple[int, int, int, int], _Places] | None = None
     values = [values_of([item]) for item in items[first : first + length]]
     for begin in range(first, first + min(period, length - 2 * period + 1)):
         rounds, handed, others = _rounds(values[begin - first :], period, (first + length - begin) // period)
-        rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
+        rank = (-rounds, len(set(handed.values())) + 2 * others, -len(handed), begin)
         if rounds > 1 and (rounds - 1) * period >= _SAVED and (best is None or rank < best[0]):
             best = rank, handed
-    return None if best is None else (best[0][2], -best[0][0], best[1])
+    return None if best is None else (best[0][3], -best[0][0], best[1])
 
 
 def _rounds(values: Sequence[_Values], period: int, most: int) -> tuple[int, _Places, int]:

@@ -3,7 +3,6 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from math import prod
 from typing import Final
@@ -55,8 +54,8 @@ def merge_layout(graph: Units) -> None:
 
 def _moves(flow: Flow, unit: Unit) -> bool:
     """Whether a Transpose changes the order of axes other than those of size 1."""
-    order, dims = order_of(unit), flow.dims(unit.operands[0]) or ()
-    kept = [axis for axis in order if len(dims) != len(order) or dims[axis] != 1]
+    order, dims = order_of(unit), dict(enumerate(flow.dims(unit.operands[0]) or ()))
+    kept = [axis for axis in order if len(dims) != len(order) or dims.get(axis) != 1]
     return not order or kept != sorted(kept)
 
 
@@ -233,49 +232,3 @@ def _kept_by_both(inner: Unit, outer: Unit) -> tuple[tuple[str, str], ...] | Non
     axes = {part.split()[1] for part in parts if part.startswith("axis ")}
     is_clear = len(axes) == len(parts) and len({axis[0] == "-" for axis in axes}) == 1 and inner.head == outer.head
     return (("", ", ".join(parts)),) if is_clear and len(inner.operands) == len(outer.operands) == 1 else None
-
-
-def merge_rolls(graph: Units) -> None:
-    """Make one block of a value whose end along one axis is put before its start, as windows are shifted."""
-    for number, unit in enumerate(graph.units):
-        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
-        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
-            continue
-        end, start = [graph.units[part] for part in parts]
-        (axis, first, last), (other, before, after) = _kept(end), _kept(start)
-        is_roll = first == after and not (last or before) and axis == other == dict(unit.keywords).get("axis")
-        if is_roll and end.operands == start.operands:
-            dims, shift = graph.flow.dims(end.operands[0]) or (), -int(first)
-            size = dims[int(axis)] if int(axis) < len(dims) else None
-            shift += size * (-2 * shift > size) if isinstance(size, int) else 0
-            keyword = ("", f"axis {axis} by {shift}")
-            graph.merge([*parts, number], Unit((), unit.outputs, "Roll", end.operands, (keyword,), block="Roll"))
-
-
-def merge_rotations(graph: Units) -> None:
-    """Make one block of a rotation of the first numbers of each head, with the others beside the result."""
-    for number, unit in enumerate(graph.units):
-        parts = [graph.producer(name) for name in unit.operands] if unit.head == "Concat" else []
-        if len(parts) != 2 or min(parts) < 0 or any([graph.uses[name] != 1 for name in unit.operands]):
-            continue
-        rotation, rest = [graph.units[part] for part in parts]
-        first = graph.producer(rotation.operands[0]) if rotation.head == "rope" else -1
-        if first < 0 or graph.uses[rotation.operands[0]] != 1:
-            continue
-        (axis, start, size), kept = _kept(graph.units[first]), _kept(rest)
-        value, last = rest.operands[0], dict(unit.keywords).get("axis", "0")
-        is_part = not start and kept == (axis, size, "") and graph.units[first].operands[0] == value and size.isdigit()
-        if is_part and all([graph.flow.is_last_axis(int(each), [value, *unit.outputs]) for each in (axis, last)]):
-            dims = graph.flow.dims(value) or (None,)
-            keywords = (*rotation.keywords, *[(f"first {size}", "")] * (str(dims[-1]) != size))
-            operands = (value, *rotation.operands[1:])
-            graph.merge(
-                [first, *parts, number], rotation._replace(outputs=unit.outputs, operands=operands, keywords=keywords)
-            )
-
-
-def _kept(unit: Unit) -> tuple[str, str, str]:
-    """The axis, start and end of what a Slice keeps of one axis; empty for other units."""
-    text = unit.keywords[0][1] if unit.head == "Slice" and len(unit.keywords) == 1 else ""
-    kept = re.fullmatch(r"axis (-?\d+) (-?\d*):(-?\d*)", text)
-    return (kept[1], kept[2], kept[3]) if kept else ("", "", "")

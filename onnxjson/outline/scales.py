@@ -2,29 +2,23 @@
 
 from collections.abc import Callable
 from math import nan, sqrt
-from operator import add, mul, sub, truediv
+from operator import mul, truediv
 from typing import Final
 
 from onnxjson.model.document import Node
 from onnxjson.outline.flow import LONG, Flow, operator
 from onnxjson.outline.units import Unit, Units
 
-_NUMBERS: Final[dict[str, Callable[..., float]]] = {
-    "Add": add, "Div": truediv, "Mul": mul, "Pow": pow, "Reciprocal": lambda number: 1 / number, "Sqrt": sqrt,
-    "Sub": sub,
-}  # fmt: skip
+_NUMBERS: Final[dict[str, Callable[..., float]]] = {"Div": truediv, "Mul": mul, "Sqrt": sqrt}
 """Arithmetic of numbers of which scales consist."""
 
 
 def scaled(graph: Units, unit: Unit) -> tuple[str, float] | None:
     """Return the value that a unit multiplies by a number, and the number, if it does; nan for unknown sizes."""
-    if unit.head not in ("*", "/"):
-        return None
-    for name, other in (unit.operands, unit.operands[::-1]):
-        if (scale := _number(graph.flow, other)) is not None:
-            if unit.head == "*":
-                return name, scale
-            return (name, 1 / scale) if other == unit.operands[1] and scale else None
+    sides = {"*": (unit.operands, unit.operands[::-1]), "/": (unit.operands,)}.get(unit.head, ())
+    for name, other in sides:
+        if (scale := _number(graph.flow, other)) is not None and (scale or unit.head == "*"):
+            return name, scale if unit.head == "*" else 1 / scale
     return None
 
 
@@ -41,35 +35,25 @@ def _number(flow: Flow, name: str, steps: int = 8) -> float | None:
         return None
     node = flow.nodes[position]
     kind = operator(node)
-    if kind in ("Gather", "Slice", "Shape"):
+    if kind == "Slice":
         return _size(flow, node)
     if kind in ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
-        return _number(flow, node.input[0], steps - 1)
+        return _number(flow, "".join(node.input[:1]), steps - 1)
     numbers = [_number(flow, each, steps - 1) for each in node.input if kind in _NUMBERS]
     known = [each for each in numbers if each is not None]
     try:
         return _NUMBERS[kind](*known) if known and len(known) == len(numbers) else None
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, TypeError, ValueError):
         return nan
 
 
 def _size(flow: Flow, node: Node) -> float | None:
-    """The size that a node takes from a shape; nan if it is not known, None for other nodes."""
-    if operator(node) == "Shape":
-        given = {each.name: each.i for each in node.attribute}
-        start, end, shape = given.get("start"), given.get("end"), node
-    else:
-        at = flow.producer(node.input[0])
-        if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute:
-            return None
-        shape = flow.nodes[at]
-        starts, ends = [flow.elements(each) for each in (*node.input[1:], "", "")[:2]]
-        start = starts[0] if starts is not None and len(starts) == 1 else None
-        end = start + 1 if operator(node) == "Gather" and start is not None else ends[0] if ends else None
-    is_one = start is not None and end is not None and (end == start + 1 or (start == -1 and end > LONG))
-    dims = flow.dims(shape.input[0])
-    if not is_one or start is None:
+    """The size that a Slice takes from a shape; nan if it is not known, None for other nodes."""
+    at, kept = flow.producer("".join(node.input[:1])), flow.kept(node)
+    if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute or len(kept) != 1:
         return None
-    known = dims is not None and -len(dims) <= start < len(dims)
-    size = dims[start] if known and dims is not None else None
+    start, end, dims = kept[0].start, kept[0].end, flow.dims(flow.nodes[at].input[0])
+    if start is None or end is None or not (end == start + 1 or (start, end) == (-1, LONG)):
+        return None
+    size = dims[start] if dims is not None and -len(dims) <= start < len(dims) else None
     return float(size) if isinstance(size, int) else nan

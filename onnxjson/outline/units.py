@@ -1,17 +1,15 @@
 """What an outline shows of a node: a block or an operator with its operands and keywords."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, depth_first, operator
-from onnxjson.outline.integers import integers
+from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, Kept, depth_first, operator
 
 
 class GraphKey(NamedTuple):
@@ -113,32 +111,30 @@ class Units:
         return [self.units[at] for at in order]
 
     def _sources(self, number: int) -> list[int]:
-        unit = self.units[number]
-        names = unit.operands + unit.captured
-        if len(names) > 1:
-            names = tuple(sorted(names, key=lambda name: min(self.uses[name], OFTEN), reverse=True))
-        return [self.producers.get(name, -1) for name in names]
+        names = self.units[number].operands + self.units[number].captured
+        often = sorted(names, key=lambda name: min(self.uses[name], OFTEN), reverse=True)
+        return [self.producer(name) for name in often]
 
 
 _CONDITIONS: Final = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})
-_WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
-_OF_WINDOWS: Final = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}
-_NORMS: Final = {
-    "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
-    "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
-}  # fmt: skip
-_OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
-_HEAVY: Final = frozenset({*_NORMS.values(), "Attention", "Conv", "ConvTranspose", "Embedding", "Linear"})
+_HEAVY: Final = frozenset((
+    "Attention", "BatchNorm", "Conv", "ConvTranspose", "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "Linear",
+    "RMSNorm",
+))  # fmt: skip
 _MORE: Final = ("mask=", "past_key=", "past_value=", "lengths=")
 """What the inputs of Attention after queries, keys and values are."""
 
-_OF_SIZES: Final = frozenset(
-    {*_NORMS, *_OVER_AXIS, "Attention", "Expand", "Flatten", "Pow", "Reshape", "Resize", "RotaryEmbedding", "Slice"}
-)
-"""Operators of which sizes or ranks of values are shown."""
+_WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
+_OF_WINDOWS: Final = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_USUAL: Final = (("stride", "1"), ("dilation", "1"), ("groups", "1"))
+_CALLED: Final = {
+    "LayerNormalization": "LayerNorm", "SimplifiedLayerNormalization": "RMSNorm", "RMSNormalization": "RMSNorm",
+    "BatchNormalization": "BatchNorm", "InstanceNormalization": "InstanceNorm", "GroupNormalization": "GroupNorm",
+    "RotaryEmbedding": "rope", **{name: name for name in ("LSTM", "GRU", "RNN", *_WINDOWS)},
+}  # fmt: skip
+"""Operators that are blocks, and their names."""
 
-_ONE_AXIS: Final = 13
-"""The opset from which on these are over one axis, not over all from it on."""
+_OVER_AXIS: Final = ("Hardmax", "LogSoftmax", "Softmax")
 
 _UNSEEN: Final = ("axis", "momentum", "spatial", "stash_type")
 """Attributes of these and of norms that are shown elsewhere, or do not matter where a model is used."""
@@ -149,187 +145,127 @@ _LISTED: Final = 10
 DEFAULT_EPSILON: Final = ("eps", "1e-05")
 """The keyword of norms that is not shown."""
 
-_HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
-"""Inputs that are not shown where they are constants or arithmetic of shapes."""
-
-_NEAREST: Final = (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor"))
+_NEAREST: Final = [("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")]
 """Keywords of a Resize that repeats each point, as most networks do."""
 
-_AXES: Final = frozenset(
-    {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"}
-)
-"""Operators whose axes were an attribute before they were an input; both are shown alike."""
+_LISTS: Final = {"Pad": "pads", "Squeeze": "axes", "Tile": "repeats", "Unsqueeze": "axes"}
+"""Second inputs that were attributes in older versions, as the axes of all that reduce; both are shown alike."""
 
 
-def unit_of(flow: Flow, position: int, versions: Mapping[str, int], known: dict[Hashable, Unit]) -> Unit:
-    """Return what one node shows by itself; `known` has the units of nodes that are equal but for names."""
+def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
+    """Return what one node shows by itself."""
     node = flow.nodes[position]
-    inputs = tuple(map(flow.alias, node.input)) if flow.hidden else node.input
-    if (key := _key(flow, position, inputs)) is None:
-        return _unit_of(flow, position, versions)
-    if (unit := known.get(key)) is None:
-        unit = known[key] = _unit_of(flow, position, versions)
-    return _new_unit(((position,), node.output, unit.head, inputs[: len(unit.operands)], *unit[4:]))
-
-
-_new_unit: Final[Callable[[tuple[object, ...]], Unit]] = partial(tuple.__new__, Unit)
-"""Creates a unit twice as fast as its class does."""
-
-
-def _key(flow: Flow, position: int, inputs: tuple[str, ...]) -> Hashable:
-    """What a unit depends on but for names, where that is operator, attributes and the sizes of a kernel; else None."""
-    node = flow.nodes[position]
-    kind, names = node.op_type, inputs
-    if kind in _OF_SIZES or position in flow.without_effect or flow.consumed[position] is not node.input:
-        return None
-    sizes: tuple[int, ...] | bool | None = None
-    if kind in INFIX and len(names) == 2:
-        sizes, names = names[1] in flow.constants, ()
-    elif kind in _WINDOWS and names[1:]:
-        sizes = flow.stored.get(names[1])
-        names = names[:1] if all([name in flow.stored for name in names[1:]]) else ("",)
-    if flow.scope.outer is not None or not all(names) or not flow.operands.isdisjoint(names):
-        return None
-    return kind, node.domain, node.attribute, len(inputs), len({*inputs}), sizes
-
-
-def _unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
-    node = flow.nodes[position]
-    name = operator(node)
-    inputs, outputs = node.input, node.output
-    captured = flow.consumed[position][len(inputs) :]
-    if flow.hidden:
-        inputs, captured = [tuple([flow.alias(each) for each in names]) for names in (inputs, captured)]
-
-    def shown_as(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
-        return Unit((position,), outputs, head, operands, keywords, block=head if is_block else "")
-
+    name, inputs = operator(node), tuple(map(flow.alias, node.input)) or ("",)
+    unit = Unit((position,), node.output, visible(operator_name(node.domain, node.op_type)), inputs)
     if position in flow.without_effect:  # an output of the graph
-        return shown_as("", inputs[:1], is_block=False)
-    if name in ("Mul", "Pow") and len(inputs) == 2 and flow.is_square(name, inputs):
-        return shown_as("Square", inputs[:1], is_block=False)
-    if name in INFIX and len(inputs) == 2:
-        block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
-        return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
-    defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
-    given = {each.name or "": each for each in node.attribute}
-    # Weights are not shown, but what stands in their place.
-    shown = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_weight(each)])
-    if name in _NORMS or name in _OVER_AXIS:
-        axis = value_of(found) if (found := given.get("axis") or defaults.get("axis")) else -1
-        is_last = isinstance(axis, int) and flow.is_last_axis(axis, (*node.input[:1], outputs[0]))
-        is_onwards = name == "LayerNormalization" or (name in _OVER_AXIS and versions.get("", 13) < _ONE_AXIS)
-        axes = [] if is_last else [("axes", f"{axis}:")] if is_onwards else [("axis", str(axis))]
-        others = [each for each in _changed(given, defaults) if each != DEFAULT_EPSILON and each[0] not in _UNSEEN]
-        return shown_as(_NORMS.get(name, name), shown, *axes, *others, is_block=name in _NORMS)
-    if name in _WINDOWS:
-        return shown_as(name, shown, *window(flow, node))._replace(has_options=True)
+        return unit._replace(head="", operands=inputs[:1])
+    if len(inputs) == 2 and flow.is_square(name, inputs):
+        return unit._replace(head="Square", operands=inputs[:1])
+    if len(inputs) == 2 and name in INFIX:
+        is_linear = name == "MatMul" and flow.is_weight(inputs[1])
+        return unit._replace(head=INFIX[name], is_infix=True, block="Linear" if is_linear else "")
+    opset = versions.get(plain_domain(node.domain))
+    keywords = _changed(node, attribute_defaults(node.domain, node.op_type, opset))
+    if name in _CALLED or name in _OVER_AXIS:
+        keywords = window(flow, node) if name in _WINDOWS else _over_axes(flow, node, opset, keywords)
+        # Weights are not shown, but what stands in their place.
+        operands = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_operand(each)])
+        block, has_options = _CALLED.get(name, ""), name in _WINDOWS
+        return Unit(
+            (position,), node.output, block or name, operands, tuple(keywords), block=block, has_options=has_options
+        )
     if name == "Attention":
-        size = (flow.dims(inputs[0]) or (None,))[-1] if "q_num_heads" not in given else None
-        usual = ("scale", f"{size**-0.5:.6g}") if isinstance(size, int) and size else ()
-        changed = [each for each in _changed(given, defaults) if each != usual]
-        keywords = [("causal", "") if each == ("is_causal", "1") else each for each in changed]
-        rest = [(label, each) for label, each in zip(_MORE, inputs[3:], strict=False) if each]
-        unit = shown_as(name, (*inputs[:3], *[each for _, each in rest]), *keywords)
-        return unit._replace(labels=tuple([label for label, _ in rest]), has_options=True)
-    if name == "RotaryEmbedding":
-        angles = [each for each in inputs[1:] if each and not flow.is_operand(each)]
-        return shown_as("rope", (*inputs[:1], *angles), *_changed(given, defaults))
-    is_plain = name == "Gemm" and not _changed(given, defaults, ("transA", "alpha", "beta"))
-    if is_plain and _is_linear(flow, inputs, given):
-        return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
-    if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]) and not _changed(given, defaults):
-        return shown_as("Embedding", inputs[1::-1])
+        return _attention(flow, node, unit, keywords)
+    if name == "Gemm" and _is_linear(flow, inputs, keywords):
+        return unit._replace(head="@", operands=inputs[:2], is_infix=True, block="Linear")
+    if name == "Gather" and not keywords and flow.is_weight(inputs[0]) and len(flow.sizes(inputs[0])) > 1:
+        return unit._replace(head="Embedding", operands=inputs[::-1], block="Embedding")
     if name in ("Reshape", "Expand", "Flatten"):
         shape = flow.shape_text(node.output[0], inputs)
-        axes = _changed(given, defaults) if name == "Flatten" and shape == "[...]" else []
-        return shown_as(name, inputs[:1], ("", shape), *axes, is_block=False)
-    if name == "Slice" and (kept := _slices(flow, inputs)):
-        return shown_as(name, inputs[:1], ("", kept), is_block=False)
-    keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in _changed(given, defaults)]
-    listed = _listed(flow, inputs[1]) if name in (*_AXES, "Pad", "Tile") and len(inputs) > 1 else ""
-    if name == "Pad" and listed and not listed.strip("[0,]"):
-        return shown_as("", inputs[:1], is_block=False)
-    if listed:
-        others = [each for each in keywords if each[0] != "noop_with_empty_axes"]
-        keywords = [("axes" if name in _AXES else "", listed), *others]
-        inputs = (inputs[0], *inputs[2:])
+        axes = keywords if name == "Flatten" and shape == "[...]" else []
+        return unit._replace(operands=inputs[:1], keywords=(("", shape), *axes))
+    if name == "Slice" and (kept := flow.kept(node)):
+        return unit._replace(operands=inputs[:1], keywords=(("", _kept_text(kept)),))
+    return _operator(flow, node, unit, keywords)
+
+
+def _attention(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]) -> Unit:
+    """The operator Attention, with its usual scale left out."""
+    size = flow.sizes(unit.operands[0]).get(-1) if "q_num_heads" not in [each.name for each in node.attribute] else None
+    usual = ("scale", f"{size**-0.5:.6g}") if isinstance(size, int) and size else ()
+    keywords = [("causal", "") if each == ("is_causal", "1") else each for each in changed if each != usual]
+    rest = [(label, each) for label, each in zip(_MORE, unit.operands[3:], strict=False) if each]
+    return unit._replace(
+        operands=(*unit.operands[:3], *[each for _, each in rest]), keywords=tuple(keywords), block="Attention",
+        labels=tuple([label for label, _ in rest]), has_options=True,
+    )  # fmt: skip
+
+
+def _over_axes(flow: Flow, node: Node, opset: int | None, changed: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The axes of a norm or Softmax, if not the last one alone, and its other keywords."""
+    is_old = node.op_type in _OVER_AXIS and opset is not None and opset < 13  # over all axes from one on
+    axis = next((attribute_text(each) for each in node.attribute if each.name == "axis"), "1" if is_old else "-1")
+    is_last = axis.lstrip("-").isdecimal() and flow.is_last_axis(int(axis), (*node.input[:1], *node.output[:1]))
+    is_onwards = is_old or node.op_type not in _OVER_AXIS
+    axes = [] if is_last else [("axes", f"{axis}:") if is_onwards else ("axis", axis)]
+    return [*axes, *[each for each in changed if each != DEFAULT_EPSILON and each[0] not in _UNSEEN]]
+
+
+def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]) -> Unit:
+    """An operator with its operands; sizes, axes and indices that are computed or long are keywords."""
+    name, (position,), inputs = operator(node), unit.nodes, unit.operands
+    keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in changed]
+    in_list = "axes" if name.startswith("Reduce") else _LISTS.get(name, "")
+    listed = flow.numbers(node, 1, in_list) if in_list else ()
+    if name == "Pad" and listed and not any(listed):
+        return unit._replace(head="", operands=inputs[:1])
+    if listed and len(listed) <= _LISTED:
+        others = [each for each in keywords if each[0] not in (in_list, "noop_with_empty_axes")]
+        keywords = [(in_list if in_list == "axes" else "", f"[{','.join(map(str, listed))}]"), *others]
+        inputs = (*inputs[:1], *inputs[2:])
     elif name == "Resize":
-        shape, scales = flow.shape_text(outputs[0], ()), flow.elements(inputs[2]) if len(inputs) > 2 else None
-        text = ",".join([f"{each:.6g}" for each in scales or ()])
-        others = [each for each in keywords if each not in _NEAREST]
-        keywords = (
-            [*others, ("", "nearest")] if len(others) + 2 == len(keywords) and "mode" not in dict(others) else keywords
-        )
-        keywords = [("scales", f"[{text}]") if shape == "[...]" and text else ("", shape), *keywords]
-    hidden = _HIDDEN.get(name, ())
+        others = [("", "nearest")] if keywords == _NEAREST else keywords
+        keywords = [("", flow.shape_text(node.output[0], ())), *others]
+        inputs = (*inputs[:1], *[each for each in inputs[1:] if each and not flow.is_operand(each)])
     operands: list[str] = []
     for slot, operand in enumerate(inputs):
-        if slot in hidden and (not operand or flow.is_operand(operand)):
-            continue
         if flow.is_shape_input(position, slot) and flow.is_hidden_shape(operand):
             keywords.insert(0, ("", "[...]"))
         else:
             operands.append(operand)
     while operands and not operands[-1]:
         operands.pop()
-    label = operator_name(node.domain, node.op_type)
-    return shown_as(visible(label), tuple(operands), *keywords, is_block=False)._replace(captured=captured)
+    captured = tuple(map(flow.alias, flow.consumed[position][len(node.input) :]))
+    return unit._replace(operands=tuple(operands), keywords=tuple(keywords), captured=captured)
 
 
-def _listed(flow: Flow, name: str) -> str:
-    """The integers of a value as those of an attribute are shown; "" if they are not known, or too many."""
-    numbers = integers(flow, name)
-    return f"[{','.join(map(str, numbers))}]" if numbers and len(numbers) <= _LISTED else ""
-
-
-def _is_linear(flow: Flow, inputs: tuple[str, ...], given: Mapping[str, Attribute]) -> bool:
+def _is_linear(flow: Flow, inputs: Sequence[str], changed: list[tuple[str, str]]) -> bool:
     """Whether a Gemm multiplies with weights and adds a number to each column, or nothing."""
-    if len(inputs) < 2:
+    if len(inputs) < 2 or not flow.is_weight(inputs[1]) or [name for name, _ in changed] not in ([], ["transB"]):
         return False
-    columns = (flow.dims(inputs[1]) or (None,))[0 if _int(given, "transB", 0) else -1]
-    return flow.is_weight(inputs[1]) and (not any(inputs[2:]) or flow.is_row(inputs[2], columns))
+    columns = flow.sizes(inputs[1]).get(-2 if changed else -1)
+    return not any(inputs[2:]) or flow.is_each(inputs[2], columns, -1, 2)
 
 
-def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
-    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; ``...`` where it is computed.
-
-    "" where that depends on data, or the axes are not known.
-    """
-    if any([name and not flow.is_operand(name) for name in inputs[1:]]):
-        return ""
-    numbers: list[list[Any] | None] = [integers(flow, name) for name in inputs[1:]]
-    starts, ends, axes, steps = [*numbers, *[None] * 4][:4]  # those of opset 9 are attributes
-    count = max([len(each) for each in (starts, ends, axes) if each is not None], default=0)
-    axes = axes or (list(range(count)) if len(inputs) < 4 or not inputs[3] else [])
-    steps = steps or ([1] * count if len(inputs) < 5 or not inputs[4] else None)
-    starts, ends, steps = [["..."] * count if each is None else each for each in (starts, ends, steps)]
-    if not count or not len(axes) == len(steps) == len(starts) == len(ends):
-        return ""
-    sizes = dict(enumerate(dims := flow.dims(inputs[0]) or ())) | dict(enumerate(dims, -len(dims)))
-    kept = [
-        (
-            axis,
-            f"{start or ''}:{'' if end != '...' and (abs(end) >= LONG or (start and end == sizes.get(axis))) else end}"
-            + (f":{step}" if step != 1 else ""),
-        )
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
-    ]
-    return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"
+def _kept_text(kept: Sequence[Kept]) -> str:
+    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; ``...`` where it is computed."""
+    texts = []
+    for axis, start, end, step in sorted(kept, key=lambda each: each.axis):
+        first = "..." if start is None else start or ""
+        last = "..." if end is None else "" if abs(end) >= LONG else end
+        if (first, last, step) != ("", "", 1):
+            texts.append(f"axis {axis} {first}:{last}" + (f":{step}" if step != 1 else ""))
+    return ", ".join(texts) or "all"
 
 
-def _changed(
-    given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: Sequence[str] | None = None
-) -> list[tuple[str, str]]:
+def _changed(node: Node, defaults: Mapping[str, Attribute]) -> list[tuple[str, str]]:
     """The attributes that differ from their defaults, as keywords."""
     changed = []
-    for name in sorted(given) if names is None else names:
-        attribute = given.get(name)
-        if attribute is None or attribute.g is not None or attribute.graphs or attribute.t is not None:
-            continue
-        if name in defaults and value_of(defaults[name]) == value_of(attribute):
-            continue
-        changed.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
+    for attribute in sorted(node.attribute, key=lambda each: each.name or ""):
+        name = attribute.name or ""
+        is_default = name in defaults and value_of(defaults[name]) == value_of(attribute)
+        if not (is_default or attribute.g is not None or attribute.graphs or attribute.t is not None):
+            changed.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
     return changed
 
 
@@ -341,83 +277,59 @@ def attribute_text(attribute: Attribute) -> str:
         return format_data_type(attribute.i or 0)
     value = value_of(attribute)
     items = value if isinstance(value, tuple) else (value,)
-    texts = [
-        f"{each:.6g}" if isinstance(each, float) else visible(each.decode("utf-8", "replace"), 30)
-        if isinstance(each, bytes) else visible(str(each), 30)
-        for each in items[:8]
-    ]  # fmt: skip
-    text = ",".join([*texts, *["..."] * (len(items) > 8)])
-    return f"[{text}]" if isinstance(value, tuple) else text
+    texts = [f"{each:.6g}" if isinstance(each, float) else visible(str(each), 30) for each in items[:8]]
+    return f"[{','.join(texts)}{',...' * (len(items) > 8)}]" if isinstance(value, tuple) else texts[0]
 
 
-def window(flow: Flow, node: Node, pads: Sequence[int] = ()) -> list[tuple[str, str]]:
+def window(flow: Flow, node: Node, more: Sequence[int] = ()) -> list[tuple[str, str]]:
     """The kernel, channels, stride and padding of a convolution or pooling, as far as they are not usual.
 
-    With `pads`, what a Pad before it adds, for all axes.
+    With `more`, what a Pad before it adds, for all axes.
     """
-    given = {each.name or "": each for each in node.attribute}
-    ints = {name: each.ints or () for name, each in given.items()}
-    sizes = flow.dims(node.input[1]) or () if len(node.input) > 1 and flow.is_weight(node.input[1]) else ()
-    dims = [each for each in sizes if isinstance(each, int)]
-    kernel = tuple(ints.get("kernel_shape") or dims[2:])
-    channels = 0 if not dims else dims[0] if node.op_type != "ConvTranspose" else dims[1] * _int(given, "group", 1)
-    keywords = [("", "x".join(map(str, kernel)))] if kernel else []
-    if channels:
-        keywords.append(("out", str(channels)))
-    strides, dilations = ints.get("strides") or (1,), ints.get("dilations") or (1,)
-    if set(strides) != {1}:
-        keywords.append(("stride", _one_or_all(strides)))
-    if set(dilations) != {1}:
-        keywords.append(("dilation", _one_or_all(dilations)))
-    group = _int(given, "group", 1)
-    if group != 1:
-        keywords.append(("depthwise", "") if group == channels else ("groups", str(group)))
-    auto = given["auto_pad"].s if "auto_pad" in given else None
-    if auto is not None and auto.startswith(b"SAME"):
-        is_usual = set(strides) == {1} and not pads and auto == b"SAME_UPPER"
-        keywords += [("pad", visible(auto.decode("utf-8", "replace").lower()))] * (not is_usual)
-    elif padding := _padding(node.op_type or "", kernel, strides, dilations, ints.get("pads") or (), pads):
-        keywords.append(("pad", padding))
-    names = [each for each in sorted(given.keys() - _OF_WINDOWS) if set(ints[each] or [given[each].i]) != {0}]
-    return [*keywords, *_changed(given, {}, names)]
+    changed, ints = dict(_changed(node, {})), {each.name: each.ints for each in node.attribute}
+    group, auto = changed.get("group", "1"), changed.get("auto_pad", "")
+    slot = 3 if node.op_type == "QLinearConv" else 1
+    weight = "".join(node.input[slot : slot + 1])
+    dims = (flow.dims(weight) if flow.is_weight(weight) else None) or ()
+    sizes = [size for size in dims if isinstance(size, int)]
+    sizes = sizes if len(sizes) == len(dims) else []
+    kernel, pads = ints.get("kernel_shape") or sizes[2:], ints.get("pads", ())
+    rank = len(kernel) or len(pads) // 2 or 1
+    strides, dilations = [ints.get(name) or (1,) * rank for name in ("strides", "dilations")]
+    factor = int(group) if group.isdecimal() else 0
+    channels = sizes[:1] if node.op_type != "ConvTranspose" else [size * factor for size in sizes[1:2]]
+    if auto.startswith("SAME"):
+        padding = "" if auto == "SAME_UPPER" and {*strides} == {1} and not more else auto.lower()
+    else:
+        padding = _padding(kernel, strides, dilations, pads, more)
+    keywords = [
+        ("", "x".join(map(str, kernel))), ("out", "".join(map(str, channels))), ("stride", _one_or_all(strides)),
+        ("dilation", _one_or_all(dilations)), ("groups", group), ("pad", padding),
+    ]  # fmt: skip
+    keywords += [each for each in changed.items() if each[0] not in _OF_WINDOWS and each[1].strip("[0,]")]
+    depthwise = ("groups", keywords[1][1])
+    return [("depthwise", "") if each == depthwise else each for each in keywords if each[1] and each not in _USUAL]
 
 
 def _padding(
-    kind: str, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int],
-    more: Sequence[int],
-) -> str:  # fmt: skip
-    """The padding of a convolution or pooling as text; "" if it is usual.
-
-    That is half the kernel, none for kernels that do not overlap, and for a transposed convolution half of what its
-    stride leaves of the kernel.
-    """
-    rank = len(kernel)
-    strides, dilations = [[*each] * (rank if len(each) == 1 else 1) for each in (strides, dilations)]
+    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int], more: Sequence[int]
+) -> str:
+    """The padding of a convolution or pooling; "" if it is half the kernel, or none for kernels that do not overlap."""
+    rank = len(strides)
     spatial = [*more[2 : 2 + rank], *more[4 + rank :]] or [0] * 2 * rank  # `more` has those of batch and channels, too
     sums = [one + other for one, other in zip(pads or [0] * 2 * rank, spatial, strict=False)]
     before, after = sums[:rank], sums[rank:]
     reach = [dilation * (size - 1) for dilation, size in zip(dilations, kernel, strict=False)]
-    if kind == "ConvTranspose":
-        reach = [each + 1 - stride for each, stride in zip(reach, strides, strict=False)]
     is_apart = all([size <= stride for size, stride in zip(kernel, strides, strict=False)])
-    if not rank:
-        return f"[{','.join(map(str, pads))}]" if any(pads) else ""
     usual = [0] * 2 * rank if is_apart else [*[each // 2 for each in reach], *[each - each // 2 for each in reach]]
-    if not sums or sums == usual:
-        return ""
-    return _one_or_all(tuple(before)) if before == after else f"[{','.join(map(str, sums))}]"
+    return "" if sums == usual else _one_or_all(before) if before == after else f"[{','.join(map(str, sums))}]"
 
 
-def called(unit: Unit, head: str = "") -> str:
+def _one_or_all(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len({*numbers}) == 1 else f"[{','.join(map(str, numbers))}]"
+
+
+def called(unit: Unit) -> str:
     """A unit as a keyword: its name and its own keywords."""
     texts = [f"{name}={text}" if name and text else name or text for name, text in unit.keywords]
-    return (head or unit.head) + (f"({', '.join(texts)})" if texts else "")
-
-
-def _int(given: Mapping[str, Attribute], name: str, default: int) -> int:
-    attribute = given.get(name)
-    return default if attribute is None or attribute.i is None else attribute.i
-
-
-def _one_or_all(numbers: tuple[int, ...]) -> str:
-    return str(numbers[0]) if len(set(numbers)) == 1 else f"[{','.join(map(str, numbers))}]"
+    return unit.head + (f"({', '.join(texts)})" if texts else "")

@@ -137,8 +137,11 @@ class NamedBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     operands: Annotated[tuple[str, ...], Meta(description="Names of the pattern that are operands of the block.")] = (
         "x",
     )
+    computed: Annotated[
+        tuple[str, ...], Meta(description="Further operands, which are shown if they depend on data.")
+    ] = ()
     keywords: Annotated[
-        dict[str, str], Meta(description='Its keywords, and the names of the pattern with their numbers; "": a mark.')
+        dict[str, str], Meta(description='Its keywords with the names of their numbers, or their texts; "": a mark.')
     ] = {}
 
 

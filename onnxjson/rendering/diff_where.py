@@ -9,6 +9,7 @@ import msgspec
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Kind, Member
 from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.model.addresses import innermost
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Function
@@ -249,12 +250,8 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
 
 def _first(addresses: Sequence[str], by_address: Mapping[str, _Found]) -> _Found | None:
     """What is known of the innermost node at or around the first address of which something is."""
-    for address in addresses:
-        while address:
-            if address in by_address:
-                return by_address[address]
-            address = address.rpartition("/")[0]
-    return None
+    known = [innermost(by_address, address) for address in addresses]
+    return next((each for each in known if each is not None), None)
 
 
 def _covered(addresses: Sequence[str], side: _Side) -> list[_Place]:

@@ -241,11 +241,12 @@ def test_a_rotation_of_the_queries_alone_is_so_called() -> None:
 
 
 def test_a_scale_that_is_computed_from_sizes_is_shown_as_far_as_it_is_known() -> None:
-    text = "n = Shape<start = 2, end = 3>(x) f = Cast<to = 1>(n) r = Sqrt(f)"
+    text = "d = Shape(x) n = Slice(d, two, three) f = Cast<to = 1>(n) r = Sqrt(f)"
     split = "q = MatMul(x, wq) k0 = MatMul(x, wk) k = Transpose<perm = [0, 2, 1]>(k0) v = MatMul(x, wv)"
     text = f"{text} {split} s = MatMul(q, k) t = Div(s, r) p = Softmax(t) o = MatMul(p, v) out = Relu(o)"
-    assert lines(text, WEIGHTS) == ["out = Relu(Attention(x, scale=0.353553))"]
-    found = lines(text, WEIGHTS, "float[2,6,D] x", "float[2,6,D] out")
+    weights = f"{WEIGHTS}, int64[1] three = {{3}}"
+    assert lines(text, weights) == ["out = Relu(Attention(x, scale=0.353553))"]
+    found = lines(text, weights, "float[2,6,D] x", "float[2,6,D] out")
     assert found == ["out = Relu(Attention(x, scale=sizes(...))): float32[2,6,D]"]
 
 

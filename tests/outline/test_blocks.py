@@ -44,7 +44,7 @@ MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(
         ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
         ("s = Softplus(x) t = Tanh(s) out = Mul(x, t)", "Mish(x)"),
         ("a = Add(x, three) c = Clip(a, zero, six) m = Mul(x, c) out = Div(m, six)", "HardSwish(x)"),
-        ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x)"),
+        ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x, alpha=0.166667)"),
         ("m = MatMul(x, k) out = Add(b, m)", "x @ k"),
         ("out = MatMul(x, k)", "x @ k"),
         ("m = MatMul(x, k) a = Add(b, m) out = Mul(a, w)", "x @ k"),
@@ -256,6 +256,51 @@ def test_norms_without_a_bias_are_norms() -> None:
     for form in (text, "n = InstanceNormalization(x, s, s) out = Mul(n, w)"):
         assert lines(form, each) == ["out = InstanceNorm(x)"]
     assert lines("n = InstanceNormalization(x, s, s) out = Mul(n, s)", each) == ["out = InstanceNorm(x) * [0,0]"]
+
+
+def test_a_block_into_which_a_value_comes_that_it_does_not_show_is_operators() -> None:
+    text = "q = QuantizeLinear(x, {0}, none) y = DequantizeLinear(q, {0}, none) out = Relu(y)"
+    weights, inputs = f"{NUMBERS}, uint8 none = {{0}}", "float[2,6,8] x, float scale"
+    assert lines(text.format("half"), weights, inputs) == ["out = Relu(q8(x))"]
+    found = lines(text.format("scale"), weights, inputs)
+    assert found == ["out = Relu(DequantizeLinear(QuantizeLinear(x, scale, 0), scale, 0))"]
+
+
+def test_a_norm_of_groups_shows_its_epsilon_unless_it_is_usual() -> None:
+    text = "g = Reshape(x, groups) n = InstanceNormalization<epsilon = 0.1>(g, s, s) out = Reshape(n, back)"
+    weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}"
+    assert lines(text, weights) == ["out = GroupNorm(x, num_groups=2, eps=0.1)"]
+
+
+def test_a_lookup_of_single_numbers_is_no_embedding() -> None:
+    weights, inputs = "float[9] row = ., float[9,8] table = .", "int64[2,6,8] ids"
+    assert lines("out = Gather(row, ids)", weights, inputs) == ["out = Gather(row, ids)"]
+    assert lines("g = Gather(table, ids) out = ReduceSum(g)", weights, inputs) == [
+        "out = ReduceSum(Embedding(ids, table))"
+    ]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        'out = Transpose<perm = "x">(x)',
+        "out = Where(x, half)",
+        "c = Cast<to = 1>() out = Mul(x, c)",
+        "c = Conv(x) out = Add(c, w)",
+        "out = Gather()",
+        "g = Reshape(x, last) n = InstanceNormalization(g) r = Reshape(n, last) out = Mul(r, w)",
+    ],
+)
+def test_nodes_that_no_runtime_could_run_are_shown(nodes: str) -> None:
+    assert lines(nodes, NUMBERS)[-1].startswith("out = ")
+
+
+def test_a_recurrent_layer_is_a_block() -> None:
+    found = outline(
+        "y, h, c = LSTM<hidden_size = 4>(x, w, r) out = Relu(y)", "float[1,16,8] w = ., float[1,16,4] r = ."
+    )
+    assert found.lines[-1].blocks == ("LSTM",)
+    assert "LSTM(x, hidden_size=4)" in found.lines[-1].text
 
 
 def test_of_long_constant_indices_it_is_shown_that_they_are_there() -> None:

@@ -50,8 +50,8 @@ def test_scores_of_an_attention_are_those_that_its_arguments_say(between: str, a
     ("change", "line"),
     [
         (("MatMul(x, wk)", "Identity(a)"), "out = Attention(h, h, x @ wv, heads=2) @ wo"),  # one projection for two
-        (("wk)", "wq)"), "h = Attention(x @ wq, x @ wq, x @ wv, heads=2)"),  # two, with one weight
-        (("wv)", "wk)"), "h = Attention(x @ wq, x @ wk, x @ wk, heads=2)"),
+        (("wk)", "wq)"), "out = Attention(x @ wq, x @ wq, x @ wv, heads=2) @ wo"),  # two, with one weight
+        (("wv)", "wk)"), "out = Attention(x @ wq, x @ wk, x @ wk, heads=2) @ wo"),
     ],
 )
 def test_projections_that_share_a_weight_are_shown(change: tuple[str, str], line: str) -> None:
@@ -112,15 +112,22 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
             "Reshape(Reshape(x, [6,16]) @ wide, [2,6,8])",
         ),
         (
+            (
+                "a = GlobalAveragePool(x) d = Conv<pads = [1, 1]>(a, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) "
+                "p = Mul(x, s) out = Relu(p)"
+            ),
+            "Relu(x * Conv(h, 1, out=6, act=sigmoid))",
+        ),
+        (
             "a = ReduceMean(x, ones) d = Conv(a, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) out = Mul(x, s)",
             "x * Conv(h, 1, out=6, act=sigmoid)",
         ),
         (
             (
                 "a = GlobalAveragePool(x) d = Conv(a, down) r = Relu(d) u = Conv(r, up) "
-                "s = HardSigmoid<alpha = 0.3>(u) out = Mul(x, s)"
+                "s = HardSigmoid<alpha = 0.16666667>(u) out = Mul(x, s)"
             ),
-            "SqueezeExcite(x, gate=hardsigmoid(alpha=0.3))",
+            "SqueezeExcite(x, gate=hardsigmoid(alpha=0.166667))",
         ),
     ],
 )
@@ -131,10 +138,9 @@ def test_attributes_and_operands_that_are_not_usual_are_shown(nodes: str, line: 
     assert lines(nodes, weights, inputs)[-1] == f"out = {line}"
 
 
-def test_a_resize_shows_its_sizes_or_scales() -> None:
-    text, weights = "y = Resize(x, , scales) out = Relu(y)", "float[3] scales = {1.0, 1.0, 3.0}"
-    assert lines(text, weights) == ["out = Relu(Resize(x, scales=[1,1,3]))"]
-    assert lines(text.replace(" out = Relu(y)", "").replace("y =", "out ="), weights) == ["out = Resize(x, [2,6,8])"]
+def test_a_resize_shows_its_sizes() -> None:
+    text, weights = "out = Resize<mode = 'cubic'>(x, , scales)".replace("'", '"'), "float[3] scales = {1.0, 1.0, 3.0}"
+    assert lines(text, weights) == ["out = Resize(x, [2,6,8], mode=cubic)"]
 
 
 def test_a_softmax_of_an_old_opset_is_over_all_axes_from_its_own_on() -> None:
@@ -204,13 +210,14 @@ def test_padding_that_an_exporter_computes_from_constants_is_that_of_the_convolu
         "out = Conv(p, three)"
     )
     weights = (
-        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{3, 2}}, "
+        f"{MORE}, int64[1] four = {{4}}, int64[2] sides = {{1, 1}}, int64[2] two_each = {{-1, 2}}, "
         "int64[1] from_end = {-1}, int64[1] to_start = {-9223372036854775807}"
     )
     assert lines(text, weights) == ["out = Conv(x, 3, out=6)"]
-    assert lines(text.replace("(four)", "(four_)"), weights, "float[2,6,8] x, int64[1] four_") != [
-        "out = Conv(x, 3, out=6)"
-    ]
+    others = (("(four)", "(four_)"), ("{0}>(four)", "{1}>(four)"), ("perm = [1, 0]", "perm = [0, 1]"))
+    for old, new in (*others, ("from_end, to_start", "to_start, from_end")):
+        changed = lines(text.replace(old, new), weights, "float[2,6,8] x, int64[1] four_")
+        assert changed != ["out = Conv(x, 3, out=6)"]
 
 
 def test_what_is_computed_several_times_is_shown_once() -> None:
@@ -317,7 +324,7 @@ def test_values_in_blocks_that_others_equal_are_shown() -> None:
     mean = "s = Mul(x, x) m = ReduceMean(s, last)"
     mean_line, block = "ReduceMean(Square(x), axes=[-1])", "RMSNorm(x, eps=0.001)"
     found = lines(f"{norm.format('a')} {mean} z = Exp(m) y = Add(an, z) out = Tanh(y)", weights)
-    assert found == [f"h = {block} + Exp({mean_line})", "out = Tanh(h)"]
+    assert found == [f"out = Tanh({block} + Exp({mean_line}))"]
     twice = f"{norm.format('a')} {norm.format('b')} {mean} z = Mul(an, m) y = Sub(z, bn) out = Tanh(y)"
     assert lines(twice, weights) == [f"h = {block}", f"out = Tanh(h * {mean_line} - h)"]
     assert len({ref.position for line in outline(twice, weights).lines for ref in line.nodes}) == 15

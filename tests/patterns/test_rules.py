@@ -33,9 +33,11 @@ CONSTANTS = (
         "float[8] v = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}, int64[1] last = {-1}, int64[1] first = {0}, "
         "int64[1] four = {4}, int64[1] end = {100}, int64[3] flat = {2, 3, 32}, int64 second = {1}, "
         "int64[1] minus = {-1}, uint8 offset = {128}, float[8,8] w = {WEIGHT}, float[3,3,1,1] k = {KERNEL}, "
+        "uint8[8,2] w8 = {INTEGERS}, uint8[1,3,1,1] k8 = {1, 2, 3}, "
         "float[3] c = {1.0, 2.0, 3.0}, float[3,1,1] c1 = {1.0, 2.0, 3.0}"
     )
     .replace("WEIGHT", ", ".join([str(n / 50) for n in range(64)]))
+    .replace("INTEGERS", ", ".join(["3"] * 16))
     .replace("KERNEL", ", ".join(["0.5"] * 9))
 )
 
@@ -45,10 +47,13 @@ SQUARES = "p = Pow(x, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a)
 SCORES = "t = Transpose <perm = [0, 1, 3, 2]> (z) s = MatMul(x, t) "
 SCALED = "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
 ROTATED = "a = Slice(x, four, end, last) b = Slice(x, first, four, last) n = Neg(a) "
+PARTIAL = "p = Slice(x, first, four, last) q = Slice(x, four, end, last) " + ROTATED.replace("(x", "(p")
 NEIGHBOURS = (
     "a = Slice(x, first, end, last) b1 = Slice(x, four, end, last) n = Neg(b1) p = Unsqueeze(n, last) "
     "q = Unsqueeze(a, last) "
 )
+DYNAMIC = "q, s, p = DynamicQuantizeLinear(x)"
+SQUEEZED = "m = GlobalAveragePool(x) d = Conv(m, k)"
 
 
 class Case(NamedTuple):
@@ -105,7 +110,9 @@ CASES = {
         "g = Reshape(x, flat) n = InstanceNormalization(g, c, c) y = Reshape(n, eight)",
         "n = InstanceNormalization(x, c, c) y = Reshape(n, flat)",
     ),
-    "nan-guard": Case("n = IsNaN(x) y = Where(n, zero, x)", "n = IsNaN(x) y = Where(n, one, x)"),
+    "nan-guard": Case(
+        "p = Softmax(x) n = IsNaN(p) y = Where(n, zero, p)", "p = Softmax(x) n = IsNaN(p) y = Where(n, one, p)"
+    ),
     "index-by-position": Case(
         "f = Flatten <axis = 4> (x) g = Gather(f, first) y = Reshape(g, last)",
         "f = Flatten <axis = 4> (x) g = Gather <axis = 1> (f, first) y = Reshape(g, last)",
@@ -133,6 +140,10 @@ CASES = {
     "rotary-embedding": Case(
         ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
         ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
+    ),
+    "rotary-embedding-partial": Case(
+        PARTIAL + "r = Concat <axis = -1> (n, b2) f = Mul(r, half) e = Mul(p, half) o = Add(e, f) y = Concat <axis = -1> (o, q)",
+        PARTIAL + "r = Concat <axis = -1> (n, b2) f = Mul(r, half) e = Mul(p, half) o = Add(e, f) y = Concat <axis = -1> (o, b2)",
     ),
     "rotary-embedding-interleaved": Case(
         NEIGHBOURS + "r = Concat <axis = -1> (p, q) t = Reshape(r, eight) f = Mul(t, v) e = Mul(x, v) y = Add(e, f)",
@@ -183,6 +194,21 @@ CASES = {
         "q = Cast <to = 2> (x) y = DequantizeLinear(q, half, offset)",
         "q = QuantizeLinear(x, half, offset) y = DequantizeLinear(q, half, offset)",
     ),
+    "quantized-product": Case(f"{DYNAMIC} i = MatMulInteger(q, w8, p) f = Cast <to = 1> (i) t = Mul(s, half) y = Mul(f, t)",
+        f"{DYNAMIC} i = MatMulInteger(q, w8, p) f = Cast <to = 1> (i) y = Mul(f, s)"),
+    "quantized-convolution": Case(f"{DYNAMIC} i = ConvInteger(q, k8, p) f = Cast <to = 1> (i) t = Mul(s, half) y = Mul(t, f)",
+        f"{DYNAMIC} i = ConvInteger(q, k8, offset) f = Cast <to = 1> (i) t = Mul(s, half) y = Mul(f, t)"),
+    "roll": Case("a = Slice(x, four, end, last) n = Slice(x, first, four, last) y = Concat <axis = -1> (a, n)",
+        "a = Slice(x, four, end, last) n = Slice(z, first, four, last) y = Concat <axis = -1> (a, n)"),
+    "squeeze-excite": Case(f"{SQUEEZED} r = Relu(d) u = Conv(r, k) g = Sigmoid(u) y = Mul(x, g)",
+        f"{SQUEEZED} r = Relu(d) u = Conv(r, k) g = Sigmoid(u) y = Mul(z, g)"),
+    "squeeze-excite-silu": Case(f"{SQUEEZED} a = Sigmoid(d) r = Mul(d, a) u = Conv(r, k) g = Sigmoid(u) y = Mul(x, g)",
+        f"{SQUEEZED} a = Sigmoid(d) r = Mul(d, half) u = Conv(r, k) g = Sigmoid(u) y = Mul(x, g)"),
+    "squeeze-excite-hard-sigmoid": Case(f"{SQUEEZED} r = Relu(d) u = Conv(r, k) g = HardSigmoid(u) y = Mul(x, g)",
+        f"{SQUEEZED} r = Relu(d) u = Conv(r, k) g = HardSigmoid <alpha = 0.3> (u) y = Mul(x, g)"),
+    "squeeze-excite-hard-swish": Case(
+        f"{SQUEEZED} r = Relu(d) u = Conv(r, k) a = Add(u, three) c6 = Clip(a, zero, six) g = Div(c6, six) y = Mul(x, g)",
+        f"{SQUEEZED} r = Relu(d) u = Conv(r, k) a = Add(u, three) c6 = Clip(a, zero, two) g = Div(c6, six) y = Mul(x, g)"),
     "shape-from-constants": Case(
         "s = Concat <axis = 0> (minus, four) y = Reshape(x, s)", "h = Shape(x) s = Concat <axis = 0> (minus) y = Reshape(x, s)"
     ),
@@ -202,6 +228,16 @@ FORMS = [
     ("layer-norm", VARIANCE.replace("Pow(d, two)", "Mul(d, d)") + "f = Div(d, s) g = Mul(f, v) y = Add(g, v)"),
     ("silu", "m = Mul(x, one) s = Sigmoid(m) y = Mul(x, s)"),
     ("hard-swish", "a = Add(x, three) c6 = Clip(a, zero, six) m = Mul(x, c6) y = Div(m, six)"),
+    (
+        "squeeze-excite",
+        SQUEEZED.replace("GlobalAveragePool(x)", "ReduceMean(x, last)")
+        + " b3 = Add(d, c1) r = Relu(b3) u = Conv(r, k) g = Sigmoid(u) y = Mul(x, g)",
+    ),
+    (
+        "quantized-convolution",
+        DYNAMIC
+        + " i = ConvInteger(q, k8, p) t = Mul(s, half) e = Div(c, t) n = Floor(e) o = Cast <to = 6> (n) r = Reshape(o, flat) a = Add(i, r) f = Cast <to = 1> (a) y = Mul(f, t)",
+    ),
     ("attention", SCORES + "d = Mul(s, half) p = Softmax(d) y = MatMul(p, x)"),
     ("attention", SCORES + "p = Softmax(s) y = MatMul(p, x)"),
     ("attention", SCALED + "p = Softmax(s) y = MatMul(p, x)"),
