@@ -142,13 +142,13 @@ class _Rounds:
             return (place - at, later) == (self._period, slot)
         if not self._is_next(name, other):
             return False
-        if name == other or name not in flow.stored or other not in flow.stored:
+        tensors = [flow.scope.initializer(each) for each in (name, other) if each in flow.stored]
+        kinds = [(each.data_type, each.dims) for each in tensors if isinstance(each, Tensor)]
+        if name == other or len(kinds) < 2 or kinds[0] != kinds[1]:
             return name == other
-        tensors = [flow.scope.initializer(each) for each in (name, other)]
-        types = [(each.dims, each.data_type) for each in tensors if isinstance(each, Tensor)]
         one, two = [flow.elements(each) for each in (name, other)]
-        if one == two or one is None or two is None or types[:1] != types[1:]:
-            return one == two and types[:1] == types[1:]
+        if one == two or one is None or two is None:
+            return one == two
         # Of longer ones, zeros and low numbers in masks matter only.
         is_long = len(one) > SHOWN and all([isinstance(each[0], float) for each in (one, two)])
         return is_long and min(*one, *two) > FAR and min(max(one), max(two)) > 0
