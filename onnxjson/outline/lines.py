@@ -147,11 +147,9 @@ class _Outliner:
     def lengthen(self, short: Shortened, index: Index) -> bool:
         """Make the lines of a short model those of the whole one; return whether they follow."""
         (before,), (after,) = self._index.scopes, index.scopes
-        owned = {key: [ref.position for ref in refs] for key, refs in self._owned.items()}
-        longer = lengthened(short, self._flows[before], after.graph.node, self._items[before], owned)
+        longer = lengthened(short, self._flows[before], after, self._items[before], self._owned)
         if longer is not None:
-            items, owned = longer
-            self._owned = {key: [NodeRef(after, at) for at in positions] for key, positions in owned.items()}
+            items, self._owned = longer
             self._index, self._items = index, {after: items}
             equal, self._flows = self._flows[before].equal, {after: Flow(after)}
             self._flows[after].equal = equal

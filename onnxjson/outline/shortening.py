@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.document import Graph, Model, Node, Tensor, Type
-from onnxjson.model.index import Index
+from onnxjson.model.document import Graph, Model, Tensor, Type
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.outline.expressions import Expression, Ref, Statement, Weight
 from onnxjson.outline.flow import FAR, SHOWN, Flow
 from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
@@ -34,8 +34,8 @@ _PERIOD: Final = 2_000
 _TRIED: Final = 4
 """Lengths of rounds that are tried at one place: of layers that take turns, the shortest is not one."""
 
-Owned: TypeAlias = dict[int, list[int]]
-"""By the identity of a statement, the positions of its nodes."""
+Owned: TypeAlias = dict[int, list[NodeRef]]
+"""By the identity of a statement, its nodes."""
 
 
 class Shortened(NamedTuple):
@@ -171,25 +171,25 @@ def _split(stated: Type | None) -> tuple[object, Sequence[tuple[str]]]:
 
 
 def lengthened(
-    short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item], owned: Mapping[int, Sequence[int]]
+    short: Shortened, flow: Flow, scope: Scope, items: Sequence[Item], owned: Mapping[int, Sequence[NodeRef]]
 ) -> tuple[list[Item], Owned] | None:
-    """Return the lines of the whole graph, and the positions of their nodes; None if they do not follow.
+    """Return the lines of the whole graph, and their nodes; None if they do not follow.
 
     Args:
         short: the graph without most of its rounds.
         flow: its dataflow.
-        nodes: those of the whole graph.
+        scope: the whole graph.
         items: the lines of the short graph.
-        owned: by the identity of a statement in them, the positions of its nodes.
+        owned: by the identity of a statement in them, its nodes.
     """
     if _is_carried(flow, short):
         return None
-    lengthening = _Lengthening(short, flow, nodes, items, owned)
+    lengthening = _Lengthening(short, flow, scope, items, owned)
     try:
         longer = [lengthening.item(item) for item in items]
     except LookupError:
         return None
-    positions = [at for each in lengthening.owned.values() for at in each]
+    positions = [ref.position for refs in lengthening.owned.values() for ref in refs]
     known = sum(map(len, owned.values())) + short.left_out
     return (longer, lengthening.owned) if len(positions) == len({*positions}) == known else None
 
@@ -213,18 +213,21 @@ class _Lengthening:
     """Lines of a short graph at the places of the rounds of the whole one; LookupError where it is not clear."""
 
     def __init__(
-        self, short: Shortened, flow: Flow, nodes: Sequence[Node], items: Sequence[Item],
-        owned: Mapping[int, Sequence[int]],
+        self, short: Shortened, flow: Flow, scope: Scope, items: Sequence[Item],
+        owned: Mapping[int, Sequence[NodeRef]],
     ) -> None:  # fmt: skip
         self._start, self._period, self._left_out = short.start, short.period, short.left_out
         self._late = short.start + (_KEPT - _EDGE) * short.period
         """The first node of the last rounds."""
-        self._producers, self._nodes = flow.scope.producers, nodes
+        self._producers, self._scope, self._nodes = flow.scope.producers, scope, scope.graph.node
         self._short_owned = owned
         repeats = [item for item in items if self._is_long(item)]
-        nodes_in = [flow.nodes[at] for at in self._positions(repeats) if at >= self._start]
-        self._inner = {*values_of(repeats)[1], *[name for node in nodes_in for name in node.output]}
+        places = [at for at in self._positions(repeats) if at >= self._start]
+        self._inner = {*values_of(repeats)[1], *[name for at in places for name in flow.nodes[at].output]}
         """The values in repeats with the rounds that are left out."""
+        inputs = [(name, (at, slot)) for at in places for slot, name in enumerate(flow.nodes[at].input)]
+        self._stored = {name: place for name, place in inputs if name in flow.stored}
+        """Where they take a stored constant from."""
         self._repeats = Counter([_lines(each) for each in written(items) if isinstance(each, Repeat)])
         """How many repeats have the same lines; how these are folded may depend on the number of their rounds."""
         self.owned: Owned = {}
@@ -240,7 +243,7 @@ class _Lengthening:
         return self._placed(item, offset)
 
     def _positions(self, items: Sequence[Item]) -> list[int]:
-        return [at for each in statements_of(items) for at in self._short_owned[id(each)]]
+        return [ref.position for each in statements_of(items) for ref in self._short_owned[id(each)]]
 
     def _is_long(self, item: Item) -> bool:
         """Whether a line has nodes of rounds that are neither the first nor the last ones."""
@@ -273,8 +276,11 @@ class _Lengthening:
         return [*shown, *[at + offset for at in self._positions(items)]]
 
     def _name(self, name: str, offset: int) -> str:
-        at, slot = self._producers[name] if name in self._inner else (-1, 0)
-        return name if at < 0 else self._nodes[at + offset].output[slot]
+        if name in self._inner:
+            at, slot = self._producers[name]
+            return self._nodes[at + offset].output[slot]
+        at, slot = self._stored.get(name, (-1, 0))
+        return name if at < 0 else self._nodes[at + offset].input[slot]
 
     def _placed(self, item: Item, offset: int) -> Item:
         """A line so many places later, but for what comes before all rounds."""
@@ -290,9 +296,9 @@ class _Lengthening:
             else Weight(named(each.name), self._place(each.user, offset)) if isinstance(each, Weight) else each
             for each in item.expression.pieces
         ]  # fmt: skip
-        expression = Expression(tuple(pieces), *item.expression[1:])
-        statement = Statement(tuple(map(named, item.outputs)), expression)
-        self.owned[id(statement)] = [self._place(at, offset) for at in self._short_owned[id(item)]]
+        statement = Statement(tuple(map(named, item.outputs)), Expression(tuple(pieces), *item.expression[1:]))
+        refs = self._short_owned[id(item)]
+        self.owned[id(statement)] = [NodeRef(self._scope, self._place(at, offset)) for _, at in refs]
         return statement
 
     def _place(self, at: int, offset: int) -> int:

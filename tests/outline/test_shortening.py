@@ -114,6 +114,12 @@ TRAPS = {
         "h0 = Relu(x) " + _attention("s{n} = Add(q{n}, w{n})") + f"out = Tanh({LAST})",
         "".join([f", float[6,6] wh{number} = {{{mask}}}" for number, mask in enumerate(MASKS)]),
     ),
+    "one weight with another name": (
+        "h0 = Relu(x) "
+        + _rounds("m{n} = MatMul({0}, raised{n}) r{n} = Relu(m{n}) {1} = Add({0}, r{n})").replace("raisedh12", "lowered")
+        + f"out = Tanh({LAST})",
+        ", float[8,8] lowered = ." + "".join([f", float[8,8] raisedh{number} = ." for number in range(ROUNDS)]),
+    ),
     "as many rounds elsewhere": (
         "h0 = Relu(x) " + _equal("h") + f"k0 = Softmax({LAST}) "
         + _equal("k", hidden=14) + f"l0 = Softmax(k{ROUNDS}) " + _equal("l") + f"out = Softmax(l{ROUNDS})",
