@@ -10,21 +10,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from onnxjson.outline.flow import FAR, operator
 from onnxjson.outline.heads import (
     PARTS,
-    RESHAPES,
     TURNS,
     Way,
     is_layout,
     is_plain,
     is_usual,
+    keeps_rows,
+    keeps_scores,
     order_of,
     split_axis,
     to_join,
 )
 from onnxjson.outline.scales import scaled
 from onnxjson.outline.units import Unit, Units, called
+from onnxjson.outline.values import FAR, operator
 
 _SPLITS: Final = frozenset({"Split", "Gather", "Slice"})
 _NORMS: Final = frozenset({"RMSNorm", "LayerNorm"})
@@ -52,8 +53,8 @@ def merge_conditions(graph: Units) -> None:
     """
     for number, unit in reversed(list(enumerate(graph.units))):
         is_choice = unit.head == "Where" and len(unit.operands) == 3
-        is_kept = is_choice and _is_far(graph, unit.operands[2]) and _is_zero(graph, unit.operands[1])
-        is_hidden = is_choice and _is_far(graph, unit.operands[1]) and _is_zero(graph, unit.operands[2])
+        is_kept = is_choice and graph.flow.is_far(unit.operands[2]) and graph.flow.is_zero(unit.operands[1])
+        is_hidden = is_choice and graph.flow.is_far(unit.operands[1]) and graph.flow.is_zero(unit.operands[2])
         if not (is_kept or is_hidden or (unit.head == "Expand" and len(unit.operands) == 1)):
             continue
         name = unit.outputs[0]
@@ -106,7 +107,7 @@ class _Attention:
             for name in (units[way[-1][0]].outputs[0], units[self._softmax].operands[0])
         ]
         is_back = ends[0][-2:] == ends[1][-2:] and all(ends[0])
-        if not is_back and not all([_keeps_rows(self._graph, unit) for unit in layout]):
+        if not is_back and not all([keeps_rows(self._graph, unit) for unit in layout]):
             return False
         values, merge = self._down(units[self._softmax].outputs[0])
         if not values:
@@ -147,10 +148,10 @@ class _Attention:
             if not values and unit.head == "@" and not self._graph.flow.is_weight(unit.operands[1]):
                 values = unit.operands[1]
                 self.last = number
-            elif not (is_layout(unit) if values else _keeps_scores(self._graph, unit)):
+            elif not (is_layout(unit) if values else keeps_scores(self._graph, unit)):
                 break
             is_turned = any([order_of(self._graph.units[each]) for each in merge])
-            if values and unit.head == "Reshape" and not is_turned and not _keeps_rows(self._graph, unit):
+            if values and unit.head == "Reshape" and not is_turned and not keeps_rows(self._graph, unit):
                 break  # heads are beside each other only after a Transpose
             if values and number != self.last:
                 merge.append(number)
@@ -173,7 +174,7 @@ class _Attention:
         names: tuple[str, ...] = ()
         if (factor := scaled(self._graph, unit)) is not None:
             names = factor[:1]
-        elif unit.head in ("Max", "Clip", "Tanh", "Reshape") or _keeps_scores(self._graph, unit):
+        elif unit.head in ("Max", "Clip", "Tanh", "Reshape") or keeps_scores(self._graph, unit):
             names = unit.operands[:1]
         elif unit.head in ("+", "Where", "*"):
             names = unit.operands
@@ -199,12 +200,12 @@ class _Attention:
             return is_each and len(self._masks) == 1 and self._bound is None
         if unit.head == "+":
             mask = unit.operands[unit.operands[0] == scores]
-            if not _is_zero(graph, mask):
+            if not graph.flow.is_zero(mask):
                 self._masks.append(("bias=" if self._is_bias(mask) else "mask=", mask))
                 self._has_addend = True
         elif unit.head == "Where":
             place = unit.operands.index(scores)
-            if place == 0 or not _is_far(graph, unit.operands[3 - place]):
+            if place == 0 or not graph.flow.is_far(unit.operands[3 - place]):
                 return False
             self._masks.append(("mask=" if place == 1 else "mask=not ", unit.operands[0]))
         elif unit.head == "Tanh":
@@ -268,7 +269,7 @@ class _Attention:
     def _breaks_rows(self, unit: Unit, orders: Sequence[tuple[int, ...]]) -> bool:
         """Whether a Reshape of single heads does more than join or split batch and heads, as far as sizes are known."""
         is_single = len(self._graph.flow.dims(unit.operands[0]) or ()) > 3 or all([each in TURNS for each in orders])
-        return unit.head == "Reshape" and is_single and not _keeps_rows(self._graph, unit)
+        return unit.head == "Reshape" and is_single and not keeps_rows(self._graph, unit)
 
     def _turn(self, number: int) -> list[int]:
         """The units of keys that join batch and heads, exchange steps and sizes, and split batch and heads again."""
@@ -397,31 +398,3 @@ class _Attention:
             numbers = [each for constant in names for each in flow.elements(constant) or ()]
             return not any([isinstance(each, float) and each <= FAR for each in numbers])
         return head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
-
-
-def _is_far(graph: Units, name: str) -> bool:
-    """Whether a value is a constant so low that a step has no weight."""
-    elements = graph.flow.elements(name)
-    return bool(elements) and all([isinstance(each, float) and each <= FAR for each in elements or ()])
-
-
-def _is_zero(graph: Units, name: str) -> bool:
-    elements = graph.flow.elements(name)
-    return elements is not None and len(elements) > 0 and not any(elements)
-
-
-def _keeps_scores(graph: Units, unit: Unit) -> bool:
-    """Whether a unit between the products is layout that leaves the rows and columns of the scores as they are."""
-    if unit.head == "Transpose":
-        order = order_of(unit)
-        return len(order) > 2 and order[-2:] == (len(order) - 2, len(order) - 1)
-    if unit.head not in RESHAPES:
-        return unit.head == "Expand" or (unit.head in ("", "Cast") and is_layout(unit))
-    return _keeps_rows(graph, unit)
-
-
-def _keeps_rows(graph: Units, unit: Unit) -> bool:
-    """Whether layout leaves the sizes of the last two axes as they are, as far as they are known."""
-    before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
-    known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
-    return all([one == other for one, other in known])

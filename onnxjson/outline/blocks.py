@@ -8,8 +8,9 @@ from onnxjson.model.document import Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.scopes import Scope
-from onnxjson.outline.flow import LONG, Flow, Kept, operator
+from onnxjson.outline.flow import LONG, Flow, Kept
 from onnxjson.outline.units import DEFAULT_EPSILON, Unit, attribute_text, window
+from onnxjson.outline.values import operator
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse

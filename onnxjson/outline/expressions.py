@@ -8,8 +8,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
-from onnxjson.outline.flow import SHOWN, Flow
+from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit, Units
+from onnxjson.outline.values import SHOWN
 
 WIDTH: Final = 84
 """Size up to which expressions are written in each other."""

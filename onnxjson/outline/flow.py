@@ -1,20 +1,16 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from onnxjson.model.constants import RANDOM, constant_values, copied_constant, is_constant
+from onnxjson.model.constants import RANDOM
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.model.display import visible
-from onnxjson.model.document import Function, Node
+from onnxjson.model.document import Node
 from onnxjson.model.elements import element_count
-from onnxjson.model.index import Index
-from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope
-from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
+from onnxjson.outline.values import SHOWN, Values, operator
 
 SHAPE_INPUTS: Final = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
@@ -45,16 +41,8 @@ _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 
 _SIZES: Final = ("Shape", "Size")
 
-SHOWN: Final = 4
-"""Elements of a constant that is shown by its value."""
-
-FAR: Final = -1000
-"""Scores up to which a step has no weight."""
-
 OFTEN: Final = 4
 """How often a value is used from which on it does not matter how often: not how many layers there are."""
-
-_SIZE: Final = re.compile(r"\w{1,16}")
 
 LONG: Final = 10**9
 """The end of a Slice from which on it is that of the axis."""
@@ -87,11 +75,6 @@ class Kept(NamedTuple):
     step: int
 
 
-def operator(node: Node) -> str:
-    """Return the operator of the default domain that a node calls; "" for other domains."""
-    return (node.op_type or "") if not plain_domain(node.domain) else ""
-
-
 def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) -> list[int]:
     """Return numbers depth first, each after its sources; negative ones are left out."""
     order: list[int] = []
@@ -111,17 +94,12 @@ def depth_first(starts: Iterable[int], sources: Callable[[int], Sequence[int]]) 
     return order
 
 
-class Flow:
+class Flow(Values):
     """The dataflow of one graph."""
 
     def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.nodes = scope.graph.node
-        self.constants = constant_values(scope)
+        super().__init__(scope)
         self.outputs = dict.fromkeys([name for name in scope.output_names if name])
-        self.literals = Literals(TOLERANCE)
-        self.computed: dict[str, list[int]] = {}
-        """The elements of constants that the graph computes, as far as they are known."""
 
     @cached_property
     def consumed(self) -> list[tuple[str, ...]]:
@@ -145,19 +123,6 @@ class Flow:
         for slot, name in enumerate(self.outputs):
             uses.setdefault(name, []).append((-1, slot))
         return uses
-
-    def producer(self, name: str) -> int:
-        """Return the position of the node that produces a value; -1 for inputs, constants and outer values."""
-        return self.producers.get(name, -1)
-
-    @cached_property
-    def producers(self) -> dict[str, int]:
-        """The positions of the nodes that produce values."""
-        scope = self.scope
-        known = (scope.inputs, scope.initializers, scope.sparse_initializers)
-        return {
-            name: at for name, (at, _) in scope.producers.items() if not any([name in each for each in known if each])
-        }
 
     @cached_property
     def constant_nodes(self) -> set[int]:
@@ -228,14 +193,6 @@ class Flow:
         return {*self.constants, *[name for at in self.shape_nodes for name in self.nodes[at].output]}
 
     @cached_property
-    def stored(self) -> dict[str, tuple[int, ...]]:
-        """The sizes of the constants that the graph stores."""
-        graph = self.scope.graph
-        if isinstance(graph, Function):
-            return {}
-        return {each.name: each.dims for each in graph.initializer if each.name and each.name in self.constants}
-
-    @cached_property
     def silent(self) -> set[int]:
         """The nodes that lines which consume their values show as if they were not there."""
         return self.shape_nodes | self.hidden | self.constant_nodes
@@ -244,26 +201,11 @@ class Flow:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
         return name in self.operands or (self.scope.outer is not None and self._is_outer_constant(name))
 
-    def is_weight(self, name: str) -> bool:
-        """Whether a value is a constant."""
-        is_outer = self.scope.outer is not None and self._is_outer_constant(name)
-        return bool(name) and (name in self.constants or is_outer)
-
-    def _is_outer_constant(self, name: str) -> bool:
-        scope = self.scope
-        return bool(name) and not scope.defines(name) and is_constant(scope, name)
-
     def is_hidden_shape(self, name: str) -> bool:
         """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
         elements = self.elements(name)
         is_long = self.is_weight(name) and (elements is None or len(elements) > SHOWN)
         return is_long or self.producer(name) in self.shape_nodes
-
-    def elements(self, name: str) -> Sequence[Any] | None:
-        """Return the elements of a small constant, or None."""
-        if name in self.computed:
-            return self.computed[name]
-        return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
 
     @cached_property
     def without_effect(self) -> dict[int, str]:
@@ -300,15 +242,6 @@ class Flow:
             return bool(kept) and all([(each.start, each.step) == (0, 1) and each.end == LONG for each in kept])
         return True
 
-    def numbers(self, node: Node, slot: int, name: str) -> Sequence[int] | None:
-        """Return the integers of an input, or of the attribute that it was in older versions.
-
-        None if they are not known; none of them for an input that is left out.
-        """
-        given = [each.ints for each in node.attribute if each.name == name]
-        numbers = given[0] if given else self.elements(node.input[slot]) if any(node.input[slot : slot + 1]) else ()
-        return numbers if numbers is not None and all([type(each) is int for each in numbers]) else None
-
     def kept(self, node: Node) -> list[Kept]:
         """Return what a Slice keeps of each axis; nothing if that depends on data, or the axes are not known."""
         starts, ends, axes, steps = [self.numbers(node, slot, name) for slot, name in enumerate(_OF_SLICE, 1)]
@@ -321,10 +254,6 @@ class Flow:
             if end is not None and (end > LONG or end == self.size(node.input[0], axis)):
                 kept[place] = kept[place]._replace(end=LONG)
         return kept if len(kept) == count else []
-
-    def is_square(self, kind: str, inputs: Sequence[str]) -> bool:
-        """Whether an operator of two inputs computes squares."""
-        return inputs[0] == inputs[1] if kind == "Mul" else kind == "Pow" and [*(self.elements(inputs[1]) or ())] == [2]
 
     @cached_property
     def equal(self) -> dict[str, str]:
@@ -366,48 +295,6 @@ class Flow:
         """Return the value that a value equals, of the first node that computes it."""
         return self.equal.get(name, name)
 
-    def dtype(self, name: str) -> int | None:
-        """Return the data type of a value, if it is a constant, the model states it or a Cast defines it."""
-        constant = copied_constant(self.scope, name)
-        if constant is not None and constant.tensor is not None:
-            return constant.tensor.data_type
-        stated = Index.type_of(self.scope, name)
-        if stated is not None and stated.tensor_type is not None:
-            return stated.tensor_type.elem_type
-        producer = self.producer(name)
-        if producer >= 0 and operator(self.nodes[producer]) == "Cast" and self.nodes[producer].attribute:
-            return self.nodes[producer].attribute[0].i
-        return None
-
-    def dims(self, name: str) -> tuple[int | str | None, ...] | None:
-        """Return the sizes of a value as its constant has them or the model states them; None if the rank is unknown.
-
-        An axis has a number, a name, or None.
-        """
-        if (sizes := self.stored.get(name)) is not None:
-            return sizes
-        constant = copied_constant(self.scope, name) if name else None
-        if constant is not None and constant.value is not None:
-            return tuple(constant.value.dims)
-        stated = Index.type_of(self.scope, name)
-        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
-        return None if shape is None else tuple([each.dim_value or each.dim_param for each in shape.dim])
-
-    def sizes(self, name: str) -> dict[int, int | str | None]:
-        """Return the sizes of a value by axis, the last one -1; none if the rank is unknown."""
-        dims = self.dims(name) or ()
-        return dict(enumerate(dims, -len(dims)))
-
-    def size(self, name: str, axis: int) -> int | str | None:
-        """Return the size of a value along an axis, which may count from the last one; None if it is not known."""
-        sizes = self.sizes(name)
-        return sizes.get(axis if axis < 0 else axis - len(sizes))
-
-    def is_each(self, name: str, size: int | str | None, axis: int, rank: int) -> bool:
-        """Whether a constant of at most so many axes has a number for each place along one, which has this size."""
-        sizes = self.sizes(name) if self.is_weight(name) else {}
-        return len(sizes) <= rank and sizes.pop(axis, None) == size is not None and {*sizes.values()} <= {1}
-
     def is_last_axis(self, axis: int, names: Sequence[str]) -> bool:
         """Whether an axis of values of one shape is their last one, as far as the rank of one is known."""
         return axis == -1 or any([axis + 1 == self.rank(name) for name in names])
@@ -439,15 +326,6 @@ class Flow:
             known = [self.rank(each, ranks) for each in inputs[: 1 if kind not in INFIX else 2]]
             return None if None in known else max([each for each in known if each is not None])
         return None
-
-    def shape_text(self, name: str, inputs: Sequence[str]) -> str:
-        """Return the sizes of a value as the model states them, or those that a constant asks for."""
-        sizes = [str(each or "...") for each in self.dims(name) or ()]
-        known = ["..." if size.startswith(INVENTED) or not _SIZE.fullmatch(size) else visible(size) for size in sizes]
-        if any([size != "..." for size in known]):
-            return f"[{','.join(known)}]"
-        asked = self.elements(inputs[1]) if len(inputs) > 1 else None
-        return "[...]" if asked is None else f"[{','.join([str(each) for each in asked[:8]])}]"
 
     def is_shape_input(self, position: int, slot: int) -> bool:
         """Whether an input of a node is a shape, size, axis, index or the like."""

@@ -146,3 +146,20 @@ def is_plain(ways: Sequence[Way]) -> bool:
 
 def _are_rotated_alike(query: Way, key: Way) -> bool:
     return not (query.rotation and key.rotation) or (query.rotation, query.angles) == (key.rotation, key.angles)
+
+
+def keeps_scores(graph: Units, unit: Unit) -> bool:
+    """Whether a unit between the products is layout that leaves the rows and columns of the scores as they are."""
+    if unit.head == "Transpose":
+        order = order_of(unit)
+        return len(order) > 2 and order[-2:] == (len(order) - 2, len(order) - 1)
+    if unit.head not in RESHAPES:
+        return unit.head == "Expand" or (unit.head in ("", "Cast") and is_layout(unit))
+    return keeps_rows(graph, unit)
+
+
+def keeps_rows(graph: Units, unit: Unit) -> bool:
+    """Whether layout leaves the sizes of the last two axes as they are, as far as they are known."""
+    before, after = graph.flow.dims(unit.operands[0]) or (), graph.flow.dims(unit.outputs[0]) or ()
+    known = [pair for pair in zip(before[-2:], after[-2:], strict=False) if None not in pair]
+    return all([one == other for one, other in known])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from onnxjson.model.document import Node
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.tensors import to_numpy
-from onnxjson.outline.flow import Flow, operator
+from onnxjson.outline.flow import Flow
+from onnxjson.outline.values import operator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

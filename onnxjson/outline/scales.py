@@ -6,8 +6,9 @@ from operator import mul, truediv
 from typing import Final
 
 from onnxjson.model.document import Node
-from onnxjson.outline.flow import LONG, Flow, operator
+from onnxjson.outline.flow import LONG, Flow
 from onnxjson.outline.units import Unit, Units
+from onnxjson.outline.values import operator
 
 _NUMBERS: Final[dict[str, Callable[..., float]]] = {"Div": truediv, "Mul": mul, "Sqrt": sqrt}
 """Arithmetic of numbers of which scales consist."""

@@ -16,8 +16,9 @@ from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.document import Graph, Model, Tensor, Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.outline.expressions import Expression, Ref, Statement, Weight
-from onnxjson.outline.flow import FAR, SHOWN, Flow
+from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, key_of, statements_of, values_of, written
+from onnxjson.outline.values import FAR, SHOWN
 
 FROM: Final = 3_000
 """Nodes from which on a graph is shortened."""

@@ -9,7 +9,8 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
 from onnxjson.model.types import format_data_type
-from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, Kept, depth_first, operator
+from onnxjson.outline.flow import INFIX, LONG, OFTEN, Flow, Kept, depth_first
+from onnxjson.outline.values import operator
 
 
 class GraphKey(NamedTuple):

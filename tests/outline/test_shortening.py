@@ -116,9 +116,9 @@ TRAPS = {
     ),
     "one weight with another name": (
         "h0 = Relu(x) "
-        + _rounds("m{n} = MatMul({0}, raised{n}) r{n} = Relu(m{n}) {1} = Add({0}, r{n})").replace("raisedh12", "lowered")
+        + _rounds("m{n} = MatMul({0}, up_at{n}) r{n} = Relu(m{n}) {1} = Add({0}, r{n})").replace("up_ath12", "down_at")
         + f"out = Tanh({LAST})",
-        ", float[8,8] lowered = ." + "".join([f", float[8,8] raisedh{number} = ." for number in range(ROUNDS)]),
+        ", float[8,8] down_at = ." + "".join([f", float[8,8] up_ath{number} = ." for number in range(ROUNDS)]),
     ),
     "as many rounds elsewhere": (
         "h0 = Relu(x) " + _equal("h") + f"k0 = Softmax({LAST}) "
