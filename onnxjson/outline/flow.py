@@ -251,7 +251,7 @@ class Flow(Values):
         unknown: Sequence[int | None] = [None] * count
         kept = list(map(Kept, axes or range(count), starts or unknown, ends or unknown, steps or [1] * count))
         for place, (axis, _, end, _) in enumerate(kept):
-            if end is not None and (end > LONG or end == self.size(node.input[0], axis)):
+            if end is not None and (end > LONG or end == self.size("".join(node.input[:1]), axis)):
                 kept[place] = kept[place]._replace(end=LONG)
         return kept if len(kept) == count else []
 

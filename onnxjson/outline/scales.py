@@ -53,7 +53,7 @@ def _size(flow: Flow, node: Node) -> float | None:
     at, kept = flow.producer("".join(node.input[:1])), flow.kept(node)
     if at < 0 or operator(flow.nodes[at]) != "Shape" or flow.nodes[at].attribute or len(kept) != 1:
         return None
-    start, end, dims = kept[0].start, kept[0].end, flow.dims(flow.nodes[at].input[0])
+    start, end, dims = kept[0].start, kept[0].end, flow.dims("".join(flow.nodes[at].input[:1]))
     if start is None or end is None or not (end == start + 1 or (start, end) == (-1, LONG)):
         return None
     size = dims[start] if dims is not None and -len(dims) <= start < len(dims) else None

@@ -12,7 +12,8 @@ MORE = (
     f"{WEIGHTS}, float[8,4] half3 = ., float five = {{5.0}}, float low = {{-5.0}}, float cap = {{30.0}}, "
     f"float[6,6] slope = {{{', '.join(['0.5'] * 36)}}}, int64[4] tiles = {{1, 2, 1, 1}}, int64[1] last = {{-1}}, "
     "float[6] g = ., float[4] g4 = ., float[6,6,1] one = ., float[6,6,3] three = ., float[2,6,1] down = ., "
-    "float[6,2,1] up = ., float[16,16] wide = ., float half_one = {0.5}, int64[1] zeroth = {0}, int64 first = {1}"
+    "float[6,2,1] up = ., float[16,16] wide = ., float half_one = {0.5}, int64[1] zeroth = {0}, "
+    "int64[1] ones = {1}, int64 first = {1}"
 )
 SCORES = "s = MatMul(q, k) t = Mul(s, scale)"
 OUTPUTS = "float[2,6,8] out, float[2,6,8] other"
@@ -35,6 +36,7 @@ INPUTS = "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1"
         ("n = Tanh(t) u = Mul(n, cap) p = Softmax(u)", "heads=2, softcap=30, scale=15"),
         ("u = Add(t, slope) p = Softmax(u)", "bias=slope, heads=2"),
         ("n = Add(t, slope) u = Mul(n, scale) p = Softmax(u)", ""),  # scales the bias, too
+        ("h = Shape() n = Slice(h, zeroth, ones) u = Mul(t, n) p = Softmax(u)", "heads=2, scale=sizes(...)"),
         ("h = Shape(x) n = Gather(h, first) f = Cast<to = 1>(n) l = Log(f) u = Mul(t, l) p = Softmax(u)", ""),
         ("n = Softmax(t) p = Softmax(n)", ""),
         ("n = Softmax(t) p = Mul(n, scale)", ""),
