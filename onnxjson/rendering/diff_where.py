@@ -218,28 +218,30 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
 
     Options with other values, in other rounds or outside the repeat are sentences of their own, separated by ``; ``.
     """
-    changed: dict[int, dict[str, list[_Place]]] = {}
+    is_changed = KIND_PROPERTIES[event.kind].effect == "changed"
+    places_of: list[Sequence[_Place]] = []
     for member in event.members:
-        before, after = _first(member.base, base.places), _first(member.target, target.places)
-        is_changed = KIND_PROPERTIES[event.kind].effect == "changed"
         rounds = () if is_changed else _covered(member.base, base) or _covered(member.target, target)
-        places = rounds or before or after or ()
+        places_of.append(rounds or _first(member.base, base.places) or _first(member.target, target.places) or ())
+    repeats = {id(place.repeat) for places in places_of for place in places if place.repeat is not None}
+    if len(repeats) != 1 or not all(places_of):
+        return ""
+    inside: dict[str, list[_Place]] = {}
+    outside: dict[str, list[_Place]] = {}
+    for member, places in zip(event.members, places_of, strict=True):
+        before, after = _first(member.base, base.places), _first(member.target, target.places)
         for number, place in enumerate(places):
             names: list[str] = []
             if before and after and len(before) == len(after) and is_changed:
                 values = _values(member, base, target, is_attribute=event.kind == "attribute-changed")
                 names = changed_options(event, values, _options(before[number]), _options(after[number]))
             for name in names or [""]:
-                changed.setdefault(id(place.repeat), {}).setdefault(name, []).append(place)
-        if not places:
-            return ""
-    elsewhere = changed.pop(id(None), {})
+                (outside if place.repeat is None else inside).setdefault(name, []).append(place)
     sentences: dict[str, list[str]] = {}
-    for by_name in changed.values() if len(changed) == 1 else ():
-        for name, places in by_name.items():
-            sentences.setdefault(_rounds(places, of_operator=event.kind == "attribute-changed"), []).append(name)
-        for name, places in elsewhere.items():
-            sentences.setdefault(f"in {counted(len(places), 'other place')}", []).append(name)
+    for name, found in inside.items():
+        sentences.setdefault(_rounds(found, of_operator=event.kind == "attribute-changed"), []).append(name)
+    for name, found in outside.items():
+        sentences.setdefault(f"in {counted(len(found), 'other place')}", []).append(name)
     texts = [
         f"{rounds}: {listed(options, _MOST)}" if (options := [name for name in names if name]) else rounds
         for rounds, names in sentences.items()

@@ -6,7 +6,7 @@ import pytest
 from onnx import parser
 
 import onnxjson
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model, Node, ValueInfo
 from onnxjson.outline.lines import outline_of
 from tests.diffing.mutations import mutated
 from tests.laws.outline import MODELS, SHARE, forms, parted, share, typed
@@ -52,7 +52,8 @@ def test_graphs_of_any_shape_have_an_outline(kind: str) -> None:
 
 def test_a_cast_without_its_attribute_is_shown() -> None:
     node = Node(op_type="Cast", input=("a",), output=("b",))
-    assert outline_of(Model(ir_version=9, graph=Graph(node=(node,)))).texts() == ["x = Cast(a)"]
+    graph = Graph(node=(node,), output=(ValueInfo(name="b"),))
+    assert outline_of(Model(ir_version=9, graph=graph)).texts() == ["b = Cast(a)"]
 
 
 @pytest.mark.parametrize("model", [Model(), Model(graph=Graph())])
