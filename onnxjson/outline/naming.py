@@ -192,14 +192,16 @@ class Names:
         """
         pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
         texts = [f"{end} = {start}" for end, start in pairs if end != start]
-        produced = [values_of(items)[1] for items in repeat.rounds]
-        for outputs in zip(*produced, strict=True):
-            if not (flow.outputs.keys().isdisjoint(outputs) or flow.outputs.keys() >= {*outputs}):
-                texts += [
-                    f"{visible(name, 40)} = {self.of(self._first(name))}{self._numbers_of(name, -1)}"
-                    for name in outputs
-                    if name in flow.outputs
-                ]
+        outputs = [
+            (slot, name)
+            for items in repeat.rounds
+            for slot, name in enumerate(values_of(items)[1])
+            if name in flow.outputs
+        ]
+        counts = Counter([slot for slot, _ in outputs])
+        for slot, name in sorted(outputs, key=lambda each: each[0]):
+            if counts[slot] < len(repeat.rounds):
+                texts.append(f"{visible(name, 40)} = {self.of(self._first(name))}{self._numbers_of(name, -1)}")
         return ", ".join(texts)
 
     def text(
