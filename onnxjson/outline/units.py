@@ -183,6 +183,7 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return unit._replace(head="Embedding", operands=inputs[::-1], block="Embedding")
     if name in ("Reshape", "Expand", "Flatten"):
         shape = flow.shape_text(node.output[0], inputs)
+        shape = "[...]" if name == "Expand" and "..." in shape else shape  # of which optimizers lose single sizes
         axes = keywords if name == "Flatten" and shape == "[...]" else []
         return unit._replace(operands=inputs[:1], keywords=(("", shape), *axes))
     if name == "Slice" and (kept := flow.kept(node)):
