@@ -244,11 +244,12 @@ class _Attention:
         while (number := self._before(way.source, uses)) >= 0:
             unit, uses = self._graph.units[number], 1
             factor = scaled(self._graph, unit) if place < 2 and not way.norm else None
-            if is_bare and factor is None and (not place or way.orders or order_of(unit) not in TURNS):
+            turn = self._turn(number) if place == 1 and not way.orders else []
+            if is_bare and factor is None and (not place or way.orders or not (turn or order_of(unit) in TURNS)):
                 break
             if factor is not None:
                 way.scale *= factor[1]
-            elif place == 1 and (turn := self._turn(number)):
+            elif turn:
                 way.orders.append(TURNS[0])
                 way.inside += turn[:-1]
                 number, unit = turn[-1], self._graph.units[turn[-1]]

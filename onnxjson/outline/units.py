@@ -217,6 +217,9 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
     """An operator with its operands; sizes, axes and indices that are computed or long are keywords."""
     name, (position,), inputs = operator(node), unit.nodes, unit.operands
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in changed]
+    keywords = [("axis", _axis_text(flow, inputs[0], text)) if key == "axis" else (key, text) for key, text in keywords]
+    if name == "Split" and _is_even(flow, node):
+        keywords, inputs = [each for each in keywords if each[0] == "axis"], inputs[:1]
     in_list = "axes" if name.startswith("Reduce") else _LISTS.get(name, "")
     listed = flow.numbers(node, 1, in_list) if in_list else ()
     if name == "Pad" and listed and not any(listed):
@@ -239,6 +242,23 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
         operands.pop()
     captured = tuple(map(flow.alias, flow.consumed[position][len(node.input) :]))
     return unit._replace(operands=tuple(operands), keywords=tuple(keywords), captured=captured)
+
+
+def _axis_text(flow: Flow, name: str, text: str) -> str:
+    """An axis of a value; -1 for the last one, as far as its rank is known."""
+    rank = flow.rank(name)
+    axis = int(text) if text.lstrip("-").isdecimal() else None
+    if rank is None or axis is None or not -rank <= axis < rank:
+        return text
+    return "-1" if axis % rank == rank - 1 > 0 else str(axis % rank)
+
+
+def _is_even(flow: Flow, node: Node) -> bool:
+    """Whether a Split makes parts of one size, as far as the size of the axis is known."""
+    given = {each.name: each.i or 0 for each in node.attribute}
+    size, count = flow.size("".join(node.input[:1]), given.get("axis", 0)), len(node.output)
+    parts = flow.numbers(node, 1, "split")
+    return len({*parts}) == 1 if parts else parts is not None and isinstance(size, int) and not size % count
 
 
 def _is_linear(flow: Flow, inputs: Sequence[str], changed: list[tuple[str, str]]) -> bool:

@@ -392,7 +392,7 @@ def test_a_bias_has_a_number_for_each_column(nodes: str, line: str) -> None:
         ("m = Mod(ids, three3) p = Mul(m, three3) out = Gather(table, p)", ["out = Embedding(Mod(ids, 3) * 3, table)"]),
         (
             "a = ArgMax<axis = 2, keepdims = 0>(x) s = Squeeze(a) out = Gather<axis = 1>(x, s)",
-            ["out = Gather(x, Squeeze(ArgMax(x, axis=2, keepdims=0)), axis=1)"],
+            ["out = Gather(x, Squeeze(ArgMax(x, axis=-1, keepdims=0)), axis=1)"],
         ),
         (
             "s = Shape(x) n = Gather(s, begin) e = Sub(n, begin) out = Slice(x, begin, e)",
@@ -478,7 +478,7 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
         ),
         (
             "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 2>(a, b)",
-            "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :2), axis=2)",
+            "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :2), axis=-1)",
         ),
         (
             "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 1>(b, a)",

@@ -107,7 +107,7 @@ def test_norms_of_queries_and_keys_are_marks_with_their_kind_and_number() -> Non
             "Conv(Pad(x, [0,0,2,0,0,2], mode=reflect), 1, out=6)",
         ),
         ("out = MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)", "MaxPool(x, 2, stride=2, ceil_mode=1)"),
-        ("out = Gather<axis = 1>(wide, ids)", "Gather(wide, ids, axis=1)"),
+        ("out = Gather<axis = 1>(wide, ids)", "Gather(wide, ids, axis=-1)"),
         ("n = IsNaN(x) f = Where(n, zero, x) out = Relu(f)", "Relu(Where(IsNaN(x), 0, x))"),
         (
             "r = Reshape(x, mixed) f = MatMul(r, wide) out = Reshape(f, back)",
@@ -138,6 +138,32 @@ def test_attributes_and_operands_that_are_not_usual_are_shown(nodes: str, line: 
     weights += "bool no = {0}, int64[2] mixed = {6, 16}, int64[3] back = {2, 6, 8}, int64[1] ones = {1}"
     inputs = "float[2,6,8] x, float[6,6,1] y, float[6] z, bool c, int64[4] ids"
     assert lines(nodes, weights, inputs)[-1] == f"out = {line}"
+
+
+@pytest.mark.parametrize(
+    ("split", "line"),
+    [
+        ("Split<axis = 2, num_outputs = 2>(x)", "Split(x, axis=-1)"),
+        ("Split<axis = -1>(x, fours)", "Split(x, axis=-1)"),
+        ("Split<axis = -1>(x, uneven)", "Split(x, [2,6], axis=-1)"),
+        ("Split<axis = -2, num_outputs = 4>(x)", "Split(x, axis=1, num_outputs=4)"),  # the last part is smaller
+    ],
+)
+def test_parts_of_one_size_are_shown_alike(split: str, line: str) -> None:
+    outputs = ", ".join("abcd"[: 4 if "4" in split else 2])
+    weights = "int64[2] fours = {4, 4}, int64[2] uneven = {2, 6}"
+    found = lines(f"{outputs} = {split} c1 = Relu(b) c2 = Exp(a) e = Tanh(b) o = Mul(c1, c2) out = Add(o, e)", weights)
+    assert found[0].partition(" = ")[2] == line
+
+
+def test_sizes_of_an_expand_are_shown_where_all_of_them_are_known() -> None:
+    weights = "int64[3] s = {2, 6, 8}, float[2,N!,8] e".replace("N!", "unk__1")
+    assert lines("e = Expand(x, s) f = Softmax(e) out = Mul(f, e)", "int64[3] s = {2, 6, 8}", "float[6,1] x")[
+        0
+    ].endswith("Expand(x, [2,6,8])")
+    assert lines("e = Expand(x, s) f = Softmax(e) out = Mul(f, e)", weights, "float[6,1] x")[0].endswith(
+        "Expand(x, [...])"
+    )
 
 
 def test_a_resize_shows_its_sizes() -> None:
