@@ -145,15 +145,21 @@ class Flow(Values):
         """The nodes of arithmetic of shapes, which the lines that consume their values show as one operand.
 
         Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
-        alone, as positions and grids are, or only the sizes of their values are used.
+        alone, as positions and grids are, or only the sizes of their values are used, or they have no elements.
         """
         shapes = self.entering | {at for at in self._of_sizes if self.outputs.keys().isdisjoint(self.nodes[at].output)}
+        shapes |= {at for at in self.order if self._is_empty(at)}
         sizes = {at for at in shapes if operator(self.nodes[at]) in _SIZES}
         for position in reversed(self.order):  # what only the sizes of are used
             users = {user for name in self.nodes[position].output for user, _ in self.uses.get(name, ())}
             if users and users <= sizes:
                 sizes.add(position)
         return shapes | sizes
+
+    def _is_empty(self, position: int) -> bool:
+        """Whether a node computes values without elements, such as the rest of a whole head that is rotated."""
+        names = [name for name in self.nodes[position].output if name]
+        return all(map(self.is_empty, names)) and self.outputs.keys().isdisjoint(names)
 
     @cached_property
     def entering(self) -> set[int]:
@@ -223,7 +229,7 @@ class Flow(Values):
             neutral = node.input[1] if len(node.input) == 2 and node.input[1] in self.constants else ""
             return list(self.elements(neutral) or ()) == [_NEUTRAL[name]] and self.dims(neutral) == ()
         if name == "Concat":
-            return len(node.input) == 1
+            return all(map(self.is_empty, node.input[1:]))
         if name == "Dropout":
             return len(node.input) < 3 or list(self.elements(node.input[2]) or ()) == [False] or not node.input[2]
         if name == "Cast":

@@ -144,6 +144,12 @@ class Values:
         elements = self.elements(name)
         return bool(elements) and all([isinstance(each, float) and each <= FAR for each in elements or ()])
 
+    def is_empty(self, name: str) -> bool:
+        """Whether the stated type of a value says that it has no elements."""
+        stated = Index.type_of(self.scope, name) if name else None
+        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
+        return shape is not None and any([size.dim_value == 0 for size in shape.dim])
+
     def is_zero(self, name: str) -> bool:
         """Whether a value is a constant of zeros."""
         elements = self.elements(name)

@@ -356,3 +356,12 @@ def test_values_in_blocks_that_others_equal_are_shown() -> None:
     twice = f"{norm.format('a')} {norm.format('b')} {mean} z = Mul(an, m) y = Sub(z, bn) out = Tanh(y)"
     assert lines(twice, weights) == [f"h = {block}", f"out = Tanh(h * {mean_line} - h)"]
     assert len({ref.position for line in outline(twice, weights).lines for ref in line.nodes}) == 15
+
+
+def test_parts_without_elements_are_not_shown() -> None:
+    weights = "int64[1] eight = {8}, int64[1] far1 = {9223372036854775807}, int64[1] at = {2}, float[2,6,0] e"
+    text = "r = Relu(x) e = Slice(x, eight, far1, at) c1 = Concat<axis = 2>(r, e) out = Tanh(c1)"
+    found = outline(text, weights)
+    assert found.lines[-1].text.startswith("out = Tanh(Relu(x))")
+    assert len(found.lines[-1].nodes) == 4
+    assert "Concat" in lines(text, weights.replace("float[2,6,0] e", "float[2,6,1] e"))[-1]
