@@ -18,7 +18,7 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.integers import computed
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, key_of_graph, renamed, statements_of, values_of
-from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_rows
+from onnxjson.outline.rows import merge_copies, merge_layout, merge_nested, merge_parts, merge_rows
 from onnxjson.outline.shortening import Shortened, lengthened, shortened
 from onnxjson.outline.units import GraphKey, Unit, Units, unit_of
 
@@ -26,7 +26,8 @@ _WIDTH: Final = 100
 """Characters of a line with the graphs inside it, without names."""
 
 _STEPS: Final = (
-    merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_nested, merge_layout, merge_copies
+    merge_rows, merge_convolutions, merge_attention, merge_conditions, merge_parts, merge_nested, merge_layout,
+    merge_copies,
 )  # fmt: skip
 
 _AGAIN: Final = 3

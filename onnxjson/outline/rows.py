@@ -8,9 +8,9 @@ from math import prod
 from typing import Final
 
 from onnxjson.model.dimensions import INVENTED
-from onnxjson.outline.flow import Flow
+from onnxjson.outline.flow import LONG, Flow, Kept
 from onnxjson.outline.heads import order_of
-from onnxjson.outline.units import Unit, Units
+from onnxjson.outline.units import Unit, Units, axis_text
 
 _ROW_WISE: Final = frozenset(
     [
@@ -200,6 +200,32 @@ def _are_alike(one: Sequence[str], two: Sequence[str]) -> bool:
     """Whether axes have the same sizes, as far as they are known; one unknown size follows from the others."""
     unknown = [pair for pair in zip(one, two, strict=False) if pair[0] != pair[1] or "..." in pair]
     return len(one) == len(two) and len(unknown) < 2 and all(["..." in pair for pair in unknown])
+
+
+def merge_parts(graph: Units) -> None:
+    """Make one Split of Slices that cut a value into parts, as some exporters write it."""
+    flow, units = graph.flow, graph.units
+    for name, users in graph.users.items():
+        slices = [at for at in users[:_NESTED] if units[at].head == "Slice"] if len(users) > 1 else ()
+        kept = [(flow.kept(flow.nodes[units[at].nodes[-1]]), at) for at in slices]
+        parts = sorted([(part[0].start or 0, part[0].end or 0, at) for part, at in kept if _is_part(part, kept[0][0])])
+        if len(parts) != graph.uses[name] or len(parts) < 2:
+            continue
+        starts, ends, numbers = [[part[place] for part in parts] for place in range(3)]
+        axis = kept[0][0][0].axis
+        size = flow.size(name, axis)
+        if isinstance(size, int) and [*starts, LONG] == [0, *ends]:
+            sizes = [end - start for start, end in zip(starts, [*ends[:-1], size], strict=True)]
+            listed = [("", f"[{','.join(map(str, sizes))}]")] * (len({*sizes}) > 1)
+            keywords = (*listed, ("axis", axis_text(flow, name, str(axis))))
+            outputs = tuple([units[at].outputs[0] for at in numbers])
+            graph.merge(numbers, Unit((), outputs, "Split", (name,), keywords))
+
+
+def _is_part(kept: Sequence[Kept], other: Sequence[Kept]) -> bool:
+    """Whether what a Slice keeps is known, of one axis, which is that of another one."""
+    is_one = len(kept) == len(other) == 1 and kept[0].axis == other[0].axis
+    return is_one and kept[0].step == 1 and kept[0].start is not None and kept[0].end is not None
 
 
 def merge_nested(graph: Units) -> None:

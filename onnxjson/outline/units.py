@@ -217,7 +217,7 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
     """An operator with its operands; sizes, axes and indices that are computed or long are keywords."""
     name, (position,), inputs = operator(node), unit.nodes, unit.operands
     keywords = [("tanh", "") if each == ("approximate", "tanh") else each for each in changed]
-    keywords = [("axis", _axis_text(flow, inputs[0], text)) if key == "axis" else (key, text) for key, text in keywords]
+    keywords = [("axis", axis_text(flow, inputs[0], text)) if key == "axis" else (key, text) for key, text in keywords]
     if name == "Split" and _is_even(flow, node):
         keywords, inputs = [each for each in keywords if each[0] == "axis"], inputs[:1]
     in_list = "axes" if name.startswith("Reduce") else _LISTS.get(name, "")
@@ -244,8 +244,8 @@ def _operator(flow: Flow, node: Node, unit: Unit, changed: list[tuple[str, str]]
     return unit._replace(operands=tuple(operands), keywords=tuple(keywords), captured=captured)
 
 
-def _axis_text(flow: Flow, name: str, text: str) -> str:
-    """An axis of a value; -1 for the last one, as far as its rank is known."""
+def axis_text(flow: Flow, name: str, text: str) -> str:
+    """Return an axis of a value; -1 for the last one, as far as its rank is known."""
     rank = flow.rank(name)
     axis = int(text) if text.lstrip("-").isdecimal() else None
     if rank is None or axis is None or not -rank <= axis < rank:

@@ -478,18 +478,19 @@ def test_a_bias_of_integers_is_part_of_a_quantized_convolution(step: str, is_blo
         ),
         (
             "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 2>(a, b)",
-            "Concat(Slice(x, axis 1 2:), Slice(x, axis 1 :2), axis=-1)",
+            "Concat(y, h, axis=-1)",
         ),
         (
             "a = Slice(x, one, far, at) b = Slice(x, none, one, at) out = Concat<axis = 1>(b, a)",
-            "Concat(Slice(x, axis 1 :2), Slice(x, axis 1 2:), axis=1)",
+            "Concat(h, y, axis=1)",
         ),
     ],
 )
 def test_the_end_of_a_value_before_its_start_is_a_roll(nodes: str, line: str) -> None:
     weights = "int64[1] one = {2}, int64[1] back = {-2}, int64[1] none = {0}, int64[1] at = {1}, "
     weights += "int64[1] four = {4}, int64[1] six = {6}, "
-    assert lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}") == [f"out = {line}"]
+    found = lines(nodes, f"{weights} int64[1] far = {{9223372036854775807}}")
+    assert found == [*["h, y = Split(x, [2,4], axis=1)"] * ("h" in line), f"out = {line}"]
 
 
 def test_layout_of_which_only_the_size_is_used_is_not_shown() -> None:

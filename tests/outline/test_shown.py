@@ -156,6 +156,22 @@ def test_parts_of_one_size_are_shown_alike(split: str, line: str) -> None:
     assert found[0].partition(" = ")[2] == line
 
 
+@pytest.mark.parametrize(
+    ("second", "line"),
+    [
+        ("Slice(x, four, far1, last)", "h, y = Split(x, axis=-1)"),
+        ("Slice(x, six, far1, last)", ""),
+        ("Slice(x, four, six, last)", ""),
+        ("Slice(x, four, far1, last, two2)", ""),
+    ],
+)
+def test_slices_that_cut_a_value_into_parts_are_a_split(second: str, line: str) -> None:
+    weights = "int64[1] zero1 = {0}, int64[1] four = {4}, int64[1] six = {6}, int64[1] far1 = {9223372036854775807}, "
+    weights += "int64[1] last = {-1}, int64[1] two2 = {2}"
+    found = lines(f"a = Slice(x, zero1, four, last) b = {second} c1 = Softmax(b) out = MatMul(a, c1)", weights)
+    assert [each for each in found if "Split" in each] == [line] * bool(line)
+
+
 def test_sizes_of_an_expand_are_shown_where_all_of_them_are_known() -> None:
     weights = "int64[3] s = {2, 6, 8}, float[2,N!,8] e".replace("N!", "unk__1")
     assert lines("e = Expand(x, s) f = Softmax(e) out = Mul(f, e)", "int64[3] s = {2, 6, 8}", "float[6,1] x")[
