@@ -238,10 +238,10 @@ def _where(event: Event, base: _Side, target: _Side) -> str:
             for name in names or [""]:
                 (outside if place.repeat is None else inside).setdefault(name, []).append(place)
     sentences: dict[str, list[str]] = {}
-    for name, found in inside.items():
-        sentences.setdefault(_rounds(found, of_operator=event.kind == "attribute-changed"), []).append(name)
-    for name, found in outside.items():
-        sentences.setdefault(f"in {counted(len(found), 'other place')}", []).append(name)
+    for name, changed in inside.items():
+        sentences.setdefault(_rounds(changed, of_operator=event.kind == "attribute-changed"), []).append(name)
+    for name, changed in outside.items():
+        sentences.setdefault(f"in {counted(len(changed), 'other place')}", []).append(name)
     texts = [
         f"{rounds}: {listed(options, _MOST)}" if (options := [name for name in names if name]) else rounds
         for rounds, names in sentences.items()
