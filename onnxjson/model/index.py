@@ -273,4 +273,7 @@ def _is_full(stated: Type | None) -> bool:
     tensor = None if stated is None else stated.tensor_type
     if tensor is None or not tensor.elem_type or tensor.shape is None:
         return False
-    return all([each.dim_value is not None or bool(each.dim_param) for each in tensor.shape.dim])
+    # Some exporters write -1 for an unknown size.
+    return all(
+        [bool(each.dim_param) or (each.dim_value is not None and each.dim_value >= 0) for each in tensor.shape.dim]
+    )

@@ -33,7 +33,7 @@ from onnxjson.model.index import NodeRef, index_of
 from onnxjson.model.operators import operator_name
 from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.trace_records import Trace, optimize
-from onnxjson.outline.places import INFERRED, LARGEST
+from onnxjson.outline.places import reported_outline
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.misses import nearest_misses
 from onnxjson.patterns.names import TensorRef
@@ -111,8 +111,8 @@ class Tools:
         about["operators"] = {
             operator_name(each["domain"], each["op_type"]): each["nodes"] for each in about["operators"]
         }
-        count = len(index.node_refs)
-        lines = loaded.model.outline(infer=count <= INFERRED).texts() if count <= LARGEST else None
+        outline = reported_outline(loaded.model)
+        lines = None if outline is None else outline.texts()
         return answer("The model on one page, and its summary.", {"outline": lines} | about)
 
     def cost(self, model: str, dims: dict[str, int] | None = None) -> str:

@@ -6,12 +6,14 @@ from msgspec.structs import replace
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import (
     Attribute,
+    Dimension,
     Function,
     Graph,
     Model,
     Node,
     SparseTensor,
     Tensor,
+    TensorShape,
     TensorType,
     TrainingInfo,
     Type,
@@ -203,3 +205,15 @@ def test_an_index_takes_over_what_holds_for_the_next_model_too() -> None:
     assert not other.scopes[0].knows_types
     assert other.scopes[0].inputs == {}
     assert other.scopes[0].initializers == {"w": 0}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_stated"), [(("N", 0), True), (("N", None), False), ((-1, 2), False), (None, False)]
+)
+def test_types_are_stated_if_all_sizes_are(sizes: tuple[int | str | None, ...] | None, is_stated: bool) -> None:
+    dims = [Dimension(dim_param=each) if isinstance(each, str) else Dimension(dim_value=each) for each in sizes or ()]
+    shape = None if sizes is None else TensorShape(dim=tuple(dims))
+    values = (ValueInfo(name="y", type=Type(tensor_type=TensorType(elem_type=1, shape=shape))),)
+    graph = Graph(node=(Node(op_type="Relu", input=("x",), output=("y",)),), value_info=values)
+    assert Index(Model(graph=graph)).states_types() == is_stated
+    assert not Index(Model(graph=replace(graph, value_info=()))).states_types()
