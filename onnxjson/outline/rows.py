@@ -152,15 +152,7 @@ def _rows_of(flow: Flow, unit: Unit) -> list[str]:
 def _left_out(graph: Units, starts: Collection[int], ends: Collection[int]) -> dict[str, tuple[str, int]]:
     """The Reshapes of a region that are left out, by the value in whose place another one is; the others change."""
     units, flow = graph.units, graph.flow
-    sizes = {
-        at: [
-            [str(size or "...") for size in flow.dims(name) or text.strip("[]").split(",")]
-            for name, text in zip(
-                (*units[at].operands, *units[at].outputs), ("", units[at].keywords[0][1]), strict=True
-            )
-        ]
-        for at in (*starts, *ends)
-    }
+    sizes = {at: _sizes_around(flow, units[at]) for at in (*starts, *ends)}
     outer = {at: sizes[at][at in ends] for at in sizes}
     columns = {at: sizes[at][at in starts][-1] for at in sizes}
     known = [_axes(outer[at], columns[at]) for at in sizes if at in ends or outer[at][-1] == columns[at]]
@@ -185,6 +177,16 @@ def _left_out(graph: Units, starts: Collection[int], ends: Collection[int]) -> d
         else:
             graph.changes[at] = changed
     return left_out
+
+
+def _sizes_around(flow: Flow, reshape: Unit) -> tuple[list[str], list[str]]:
+    """The sizes of what a Reshape takes and of what it returns."""
+    ((_, text),) = reshape.keywords
+    before, after = (
+        flow.dims(reshape.operands[0]) or ("",),
+        flow.dims(reshape.outputs[0]) or text.strip("[]").split(","),
+    )
+    return [str(size or "...") for size in before], [str(size or "...") for size in after]
 
 
 def _axes(sizes: Sequence[str], columns: str) -> Sequence[str]:
